@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::checksum::{Uid, hash_key};
 use crate::error::{Error, Result};
-use crate::fence::Fence;
+use crate::lost_range::LostRange;
 use crate::order::Order;
 use crate::record::{AsRecord, Kind, Record, Seqno, companion};
 
@@ -522,9 +522,9 @@ pub enum EngineEvent<'a> {
     /// Tables left quarantine: compactions may use them again.
     Freed,
     /// A lost range was recorded.
-    Fenced(&'a Fence),
+    Fenced(&'a LostRange),
     /// A lost range was removed.
-    Lifted(&'a Fence),
+    Lifted(&'a LostRange),
     /// A checkpoint of the store was made.
     Checkpointed {
         /// The checkpoint's directory.
@@ -556,7 +556,7 @@ pub enum Withheld<'a> {
     /// if it was not quarantined.
     Table(TableFact),
     /// A lost range, by its number: reads within it fail.
-    Span(u64, &'a Fence),
+    Span(u64, &'a LostRange),
 }
 
 /// The begin or end of a quarantine.
@@ -568,7 +568,7 @@ pub struct Quarantine<'a> {
     pub what: Withheld<'a>,
     /// True if the quarantine begins, false if it ends.
     pub begins: bool,
-    /// The cause: `barred`, `fenced`, `freed`, `lifted`, `replaced`, `dropped`; `found` in a listing of current
+    /// The cause: `quarantined`, `fenced`, `freed`, `lifted`, `replaced`, `dropped`; `found` in a listing of current
     /// quarantines.
     pub how: &'static str,
     /// The last seqno visible to readers at that moment.
@@ -595,9 +595,9 @@ pub trait EventStore {
     /// Returns true if a table with this uid is part of the store.
     fn is_live(&self, uid: Uid) -> bool;
     /// Returns true if the table with this uid is quarantined from compactions.
-    fn is_barred(&self, uid: Uid) -> bool;
+    fn is_quarantined(&self, uid: Uid) -> bool;
     /// Returns the lost ranges of the store.
-    fn fences(&self) -> &[Fence];
+    fn lost_ranges(&self) -> &[LostRange];
     /// Visits the newest versions of a family's records from `from` up to, but not including, `to`, until `visit`
     /// returns false. Damaged records are skipped. Errors: `Io`.
     fn scan(&self, family: u32, from: &[u8], to: &[u8], visit: &mut dyn FnMut(&Record<'_>) -> bool) -> Result<()>;

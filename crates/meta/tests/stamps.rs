@@ -300,7 +300,7 @@ fn a_stamp_hit_in_a_table_is_reported_and_a_repair_leaves_out_it_alone() {
     let [finding] = &report.damage[..] else { panic!("{report}") };
     assert!(finding.message.starts_with("the stamp beside a record was hit and is left out"), "{finding}");
     assert_eq!((finding.outcome, report.lost, report.lost_beside), (Outcome::LeftOut, 0, 1));
-    assert!(!report.is_clean() && world.db.barred_tables(&world.family).is_empty());
+    assert!(!report.is_clean() && world.db.quarantined_tables(&world.family).is_empty());
     has_all_but_the_stamp(&world);
     world.compact();
     has_all_but_the_stamp(&world);

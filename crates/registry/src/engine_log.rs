@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use waxseal_lsm::checksum::Uid;
 use waxseal_lsm::codec::{Reader, put_varint};
 use waxseal_lsm::error::{Error, ErrorKind, Result};
-use waxseal_lsm::fence::Fence;
+use waxseal_lsm::lost_range::LostRange;
 use waxseal_lsm::record::{MAX_SEQNO, Seqno};
 use waxseal_lsm::seam::{EngineEvent, TableFact, Work};
 
@@ -185,7 +185,7 @@ pub(crate) fn written_files(payload: &Payload) -> impl Iterator<Item = Uid> {
 }
 
 /// Returns true if a payload reports that this lost range was marked.
-pub(crate) fn concerns(payload: &Payload, fence: &Fence) -> bool {
+pub(crate) fn concerns(payload: &Payload, fence: &LostRange) -> bool {
     span(how(FENCED), fence).fields().iter().all(|field| payload.fields().contains(field))
 }
 
@@ -237,7 +237,7 @@ fn how(method: &str) -> Payload {
     Payload::new().with(Field::Method(method.to_owned()))
 }
 
-fn span(payload: Payload, fence: &Fence) -> Payload {
+fn span(payload: Payload, fence: &LostRange) -> Payload {
     let payload =
         payload.with(Field::SeqnoBound(fence.bound)).with(Field::Setting(("file".to_owned(), fence.file.clone())));
     payload.with(Field::RangeStart(fence.from.0.clone())).with(Field::RangeEnd(fence.to.0.clone()))

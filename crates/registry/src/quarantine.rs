@@ -16,7 +16,7 @@ use std::time::Duration;
 use waxseal_lsm::codec::Reader;
 use waxseal_lsm::db::Db;
 use waxseal_lsm::error::{Error, ErrorKind, Result};
-use waxseal_lsm::fence::Fence;
+use waxseal_lsm::lost_range::LostRange;
 use waxseal_lsm::planted;
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::seam::{Quarantine, TableFact, Withheld};
@@ -136,8 +136,8 @@ fn table(payload: Payload, fact: &TableFact) -> Payload {
     payload.with(Field::Input(FileRef { uid, digest, records }))
 }
 
-fn span(payload: Payload, fence: &Fence) -> Payload {
-    let Fence { from, to, bound, file, offset, verdict } = fence;
+fn span(payload: Payload, fence: &LostRange) -> Payload {
+    let LostRange { from, to, bound, file, offset, verdict } = fence;
     let settings = [("file", file.clone()), ("offset", offset.to_string())];
     let setting = |(name, value): (&str, String)| Field::Setting((name.to_owned(), value));
     let payload = settings.map(setting).into_iter().fold(payload, Payload::with);
@@ -294,7 +294,7 @@ mod tests {
             b"\x07\0\0\0\0\0\0\0\x03\x1B\x06barred",
         ];
         assert_eq!(value, expected.concat());
-        let fence = Fence::over(b"a", b"c", 4, "000009.tbl", Verdict::Seal);
+        let fence = LostRange::over(b"a", b"c", 4, "000009.tbl", Verdict::Seal);
         let what = Withheld::Span(12, &fence);
         let (key, value) =
             QuarantineRow::of(&Quarantine { family: "u", what, begins: false, how: "lifted", seqno: 5 }, Time(3))

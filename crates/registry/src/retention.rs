@@ -292,17 +292,17 @@ fn is_engines(key: &LogKey, record: &Record<'_>) -> bool {
 fn is_protected(event: &Event, store: &dyn EventStore) -> bool {
     let (operation, payload) = (event.key.operation, &event.payload);
     if operation == Operation::ENGINE_FENCE {
-        return store.fences().iter().any(|fence| concerns(payload, fence));
+        return store.lost_ranges().iter().any(|fence| concerns(payload, fence));
     }
     match &event.key.target {
-        Target::TableFile(uid) if operation == Operation::ENGINE_QUARANTINE => store.is_barred(*uid),
+        Target::TableFile(uid) if operation == Operation::ENGINE_QUARANTINE => store.is_quarantined(*uid),
         Target::TableFile(uid) => {
             let is_own = store.is_live(*uid) && written_files(payload).any(|written| written == *uid);
             planted!(LiveTablesEventsExpire, false, is_own)
         }
         _ if operation == Operation::ENGINE_QUARANTINE => {
-            let barred = |field: &Field| matches!(field, Field::Input(file) if store.is_barred(file.uid));
-            payload.fields().iter().any(barred)
+            let quarantined = |field: &Field| matches!(field, Field::Input(file) if store.is_quarantined(file.uid));
+            payload.fields().iter().any(quarantined)
         }
         _ => written_files(payload).any(|uid| store.is_live(uid)),
     }

@@ -17,7 +17,7 @@ use crate::snapshot::Snapshot;
 
 pub use waxseal_lsm::checksum::Uid as StoreUid;
 pub use waxseal_lsm::db::Remedy;
-pub use waxseal_lsm::fence::Fence;
+pub use waxseal_lsm::lost_range::LostRange as Fence;
 pub use waxseal_lsm::record::Kind;
 pub use waxseal_meta::care::{
     Candidate, Corrupted, Decision, Digest, ErrorHandler, Finding, Outcome, Progress, RepairOptions, RepairSource,
@@ -158,7 +158,7 @@ impl ColumnFamily {
     /// ```
     pub fn fences(&self) -> Result<Vec<Fence>> {
         self.inner.check(&self.family)?;
-        Ok(self.inner.engine.fences(&self.family).into_iter().map(|(_, fence)| fence).collect())
+        Ok(self.inner.engine.lost_ranges(&self.family).into_iter().map(|(_, fence)| fence).collect())
     }
 
     /// Returns the digest of a range of the current state: see [`Db::digest`].
@@ -170,7 +170,7 @@ impl ColumnFamily {
     /// Returns the numbers of damaged table files, which compaction does not touch until they are repaired.
     pub fn barred_tables(&self) -> Result<Vec<u64>> {
         self.inner.check(&self.family)?;
-        Ok(self.inner.engine.barred_tables(&self.family))
+        Ok(self.inner.engine.quarantined_tables(&self.family))
     }
 }
 

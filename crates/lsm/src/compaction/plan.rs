@@ -10,7 +10,7 @@
 use std::ops::Range;
 
 use crate::expiry::Expiries;
-use crate::fence::Fence;
+use crate::lost_range::LostRange;
 use crate::options::CfOptions;
 use crate::order::Order;
 use crate::record::{MAX_SEQNO, Seqno};
@@ -249,15 +249,15 @@ impl<'a> LevelSummary<'a> {
 
     /// Adds the lost ranges that overlap tables.
     #[must_use]
-    pub fn fenced(mut self, fences: &[Fence]) -> LevelSummary<'a> {
+    pub fn fenced(mut self, lost_ranges: &[LostRange]) -> LevelSummary<'a> {
         let order = self.order;
-        if !fences.is_empty() {
+        if !lost_ranges.is_empty() {
             for table in self.levels.iter_mut().flatten() {
-                let overlaps = |fence: &Fence| {
+                let overlaps = |fence: &LostRange| {
                     order.compare(&fence.from.0, table.largest).is_le()
                         && order.compare(table.smallest, &fence.to.0).is_le()
                 };
-                table.is_fenced = fences.iter().any(overlaps);
+                table.is_fenced = lost_ranges.iter().any(overlaps);
             }
         }
         self

@@ -39,8 +39,8 @@ use crate::compaction::{
 use crate::cursor::Cursor;
 use crate::env::work::lock;
 use crate::error::{Error, ErrorKind, Result};
-use crate::fence::Fence;
 use crate::ledger::Ledger;
+use crate::lost_range::LostRange;
 use crate::merge::{self, ConcatCursor, merged};
 use crate::names::StoreFileName;
 use crate::options::Compression;
@@ -439,7 +439,7 @@ impl Compactor {
         collects: &BTreeSet<Uid>,
         checks_inputs: bool,
     ) -> Result<(PassResult, u64)> {
-        let MergeView { levels, fences } = picture;
+        let MergeView { levels, lost_ranges } = picture;
         let mut expected = Ledger::default();
         let (mut summed, mut properties) = (true, Vec::new());
         for (_, table) in inputs {
@@ -469,7 +469,7 @@ impl Compactor {
             planted!(
                 TombstoneDroppedUnderFence,
                 false,
-                fences.iter().any(|fence| fence.may_hide(order, key, MAX_SEQNO))
+                lost_ranges.iter().any(|fence| fence.may_hide(order, key, MAX_SEQNO))
             )
         };
         let is_bottom = |key: &[u8]| levels.is_bottom_for(plan.output_level, key) && !is_fenced(key);
@@ -617,13 +617,13 @@ impl merge::MergePart for Streamed {
 /// memtables can be freed.
 struct MergeView {
     levels: Arc<TableLevels>,
-    fences: Arc<Vec<Fence>>,
+    lost_ranges: Arc<Vec<LostRange>>,
 }
 
 impl MergeView {
     fn of(family: &Family) -> MergeView {
         let view = family.view();
-        MergeView { levels: view.levels.clone(), fences: view.fences.clone() }
+        MergeView { levels: view.levels.clone(), lost_ranges: view.lost_ranges.clone() }
     }
 }
 
@@ -707,7 +707,7 @@ impl Compactor {
         let busy = |number| taken.is_busy(number);
         let oldest = horizon.boundaries.first().copied();
         let picture = LevelSummary::new(&view.levels, shape(family.options()), spans, oldest, busy);
-        let mut picture = LevelSummary { expired: horizon.expired, ..picture.fenced(&view.fences) };
+        let mut picture = LevelSummary { expired: horizon.expired, ..picture.fenced(&view.lost_ranges) };
         for table in picture.levels.iter_mut().flatten() {
             table.is_kept = taken.keeps_expired(table.number);
             let may_go = table.expiry.is_some_and(|of| of.count == table.entries && of.all_by(horizon.expired));

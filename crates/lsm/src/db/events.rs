@@ -2,7 +2,7 @@
 
 use crate::compaction::Reason;
 use crate::error::{Error, Remedy};
-use crate::fence::Fence;
+use crate::lost_range::LostRange;
 
 /// An event of a store.
 #[derive(Clone, Debug)]
@@ -65,14 +65,14 @@ pub enum Event {
         /// Name of the family.
         family: String,
         /// The key range, and the known facts about the loss.
-        fence: Fence,
+        fence: LostRange,
     },
     /// A lost range was removed.
     Lifted {
         /// Name of the family.
         family: String,
         /// The key range.
-        fence: Fence,
+        fence: LostRange,
     },
     /// Background work failed. It will be retried (a full disk), or the store halted.
     BackgroundError {

@@ -13,7 +13,7 @@ use arc_swap::ArcSwap;
 use super::TableLevels;
 use crate::env::work::lock;
 use crate::error::{Error, Result};
-use crate::fence::Fence;
+use crate::lost_range::LostRange;
 use crate::memtable::Memtable;
 use crate::options::{CfOptions, Settings};
 use crate::order::Order;
@@ -151,9 +151,9 @@ pub(crate) struct View {
     pub(crate) frozen: Vec<Arc<Generation>>,
     pub(crate) levels: Arc<TableLevels>,
     /// Lost ranges: keys whose records were permanently lost.
-    pub(crate) fences: Arc<Vec<Fence>>,
+    pub(crate) lost_ranges: Arc<Vec<LostRange>>,
     /// The manifest's number of each lost range.
-    pub(crate) fence_ids: Arc<Vec<u64>>,
+    pub(crate) lost_range_ids: Arc<Vec<u64>>,
     /// Finds the blob files that its tables hold.
     pub(crate) values: Option<Arc<BlobFiles>>,
     /// The store was closed: the view is empty, and a read that finds no record in it fails with `Closed`.
@@ -174,11 +174,11 @@ impl View {
     }
 
     /// Returns the view with the `lifted` lost ranges removed and the `added` ones appended.
-    pub(super) fn fenced(&self, lifted: &[u64], added: &[(u64, Arc<Fence>)]) -> View {
-        let stay = self.fence_ids.iter().zip(&*self.fences).filter(|(id, _)| !lifted.contains(id));
+    pub(super) fn fenced(&self, lifted: &[u64], added: &[(u64, Arc<LostRange>)]) -> View {
+        let stay = self.lost_range_ids.iter().zip(&*self.lost_ranges).filter(|(id, _)| !lifted.contains(id));
         let come = added.iter().map(|(id, fence)| (id, &**fence));
-        let (ids, fences) = stay.chain(come).map(|(id, fence)| (*id, fence.clone())).unzip();
-        View { fences: Arc::new(fences), fence_ids: Arc::new(ids), ..self.clone() }
+        let (ids, lost_ranges) = stay.chain(come).map(|(id, fence)| (*id, fence.clone())).unzip();
+        View { lost_ranges: Arc::new(lost_ranges), lost_range_ids: Arc::new(ids), ..self.clone() }
     }
 }
 
@@ -214,14 +214,14 @@ impl Family {
         levels: Arc<TableLevels>,
     ) -> Family {
         let active = Generation::new(&options.order, shape);
-        let (fences, fence_ids) = Default::default();
+        let (lost_ranges, lost_range_ids) = Default::default();
         let values = table_cache.values().cloned();
         let view = ArcSwap::from_pointee(View {
             active,
             frozen: Vec::new(),
             levels,
-            fences,
-            fence_ids,
+            lost_ranges,
+            lost_range_ids,
             values,
             is_closed: false,
         });
@@ -350,16 +350,16 @@ impl Family {
 
     /// Replaces the levels, and removes the frozen memtables up to `flushed`, whose records are now in the levels.
     pub(crate) fn install(&self, levels: Arc<TableLevels>, flushed: Option<Seqno>) {
-        self.install_fenced(levels, flushed, &[], &[]);
+        self.install_lost_ranges(levels, flushed, &[], &[]);
     }
 
     /// Installs like `install`, and removes and adds lost ranges in the same view change.
-    pub(crate) fn install_fenced(
+    pub(crate) fn install_lost_ranges(
         &self,
         levels: Arc<TableLevels>,
         flushed: Option<Seqno>,
         lifted: &[u64],
-        fenced: &[(u64, Arc<Fence>)],
+        fenced: &[(u64, Arc<LostRange>)],
     ) {
         self.change(|view| {
             let keep = |generation: &&Arc<Generation>| flushed.is_none_or(|seqno| generation.through() > seqno);
@@ -397,8 +397,8 @@ impl Family {
             active: Generation::new(self.order(), self.0.shape),
             frozen: Vec::new(),
             levels: empty,
-            fences: Arc::default(),
-            fence_ids: Arc::default(),
+            lost_ranges: Arc::default(),
+            lost_range_ids: Arc::default(),
             values: view.values.clone(),
             is_closed: false,
         });
@@ -415,8 +415,8 @@ impl Family {
             active: Generation::new(self.order(), shape),
             frozen: Vec::new(),
             levels: Arc::new(TableLevels::empty(self.order().clone())),
-            fences: Arc::default(),
-            fence_ids: Arc::default(),
+            lost_ranges: Arc::default(),
+            lost_range_ids: Arc::default(),
             values: None,
             is_closed: true,
         });

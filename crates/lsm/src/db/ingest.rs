@@ -28,9 +28,9 @@ use crate::compaction::output::write_tables;
 use crate::compaction::{Rules, Splitter};
 use crate::cursor::Cursor;
 use crate::error::{Damage, Error, ErrorKind, Result, Verdict};
-use crate::fence::Fence;
 use crate::interrupt;
 use crate::ledger::Ledger;
+use crate::lost_range::LostRange;
 use crate::order::Order;
 use crate::read::CursorBounds;
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
@@ -146,7 +146,7 @@ impl Drop for IngestGuard<'_> {
 }
 
 /// Returns true if records may have been lost within bounds.
-pub(super) fn meets(order: &Order, fence: &Fence, (low, high): &CursorBounds) -> bool {
+pub(super) fn meets(order: &Order, fence: &LostRange, (low, high): &CursorBounds) -> bool {
     let begins = match high {
         Bound::Included(high) => order.compare(&fence.from.0, high).is_le(),
         Bound::Excluded(high) => order.compare(&fence.from.0, high).is_lt(),
@@ -181,7 +181,7 @@ impl Raw {
         }
         let record = self.cursor.record();
         if record.kind == Kind::Fence {
-            return Err(Fence::shown(&record).map_or_else(|error| error, |fence| fence.error()));
+            return Err(LostRange::shown(&record).map_or_else(|error| error, |fence| fence.error()));
         }
         let record = match &self.view.values {
             Some(blob_files) => blob_files.resolve(&record, true, &mut self.room)?,

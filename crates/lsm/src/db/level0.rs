@@ -19,8 +19,8 @@ use crate::compaction::output::CompactionJob;
 use crate::compaction::{IoPriority, UnsyncedTables, WriteRate};
 use crate::env::Env;
 use crate::error::{Damage, Error, Result, Verdict};
-use crate::fence::Fence;
 use crate::ledger::Ledger;
+use crate::lost_range::LostRange;
 use crate::options::Compression;
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 use crate::seam::{Companions, Emitting, Lookup, is_over};
@@ -134,9 +134,9 @@ struct RowSearch<'a> {
 impl RowSearch<'_> {
     fn decide(&mut self, record: &Record<'_>) {
         let (level0, order) = (self.level0, self.view.levels.order());
-        let covers = |fence: &&Fence| fence.covers_at(order, record.key, record.seqno, MAX_SEQNO);
+        let covers = |fence: &&LostRange| fence.covers_at(order, record.key, record.seqno, MAX_SEQNO);
         let now = || level0.env.clock.wall_micros();
-        self.outcome = match (self.view.fences.iter().find(covers), record.kind) {
+        self.outcome = match (self.view.lost_ranges.iter().find(covers), record.kind) {
             (Some(fence), _) => Err(fence.error()),
             (None, kind) if !kind.is_value() => Ok(false),
             (None, _) if is_over(&**level0.companions, record, &now) => Ok(false),
@@ -175,7 +175,7 @@ impl Search for RowSearch<'_> {
         table.table()?.get(key, key_hash, MAX_SEQNO, Checks::EACH, &mut |record| self.decide(record))
     }
 
-    fn lost(&mut self, fence: &Fence) -> Error {
+    fn lost(&mut self, fence: &LostRange) -> Error {
         fence.error()
     }
 }

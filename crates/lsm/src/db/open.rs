@@ -171,7 +171,7 @@ pub(super) fn start(
         families: ArcSwap::from_pointee(opened.families),
         manifest: Mutex::new(opened.manifest),
         next_file: opened.next_file,
-        claims: TableClaims::barring(opened.barred),
+        claims: TableClaims::barring(opened.quarantined),
         ingesting: AtomicU64::new(0),
         open_tables: opened.open_tables,
         events: EventLog::new(parts.engine_log, opened.lines),

@@ -11,7 +11,7 @@ use std::sync::{Arc, Weak};
 use super::TableLevels;
 use super::family::{Family, View};
 use crate::compaction::CompactionPlan;
-use crate::fence::Fence;
+use crate::lost_range::LostRange;
 use crate::record::Seqno;
 
 /// Why a family is compacted; the greatest value runs first.
@@ -61,14 +61,14 @@ pub(super) struct PickCache {
 /// A pick, or its absence, and its inputs. Weak pointers keep no table open, but keep the address from being reused.
 struct Kept {
     levels: Weak<TableLevels>,
-    fences: Weak<Vec<Fence>>,
+    lost_ranges: Weak<Vec<LostRange>>,
     pick: Option<Pick>,
 }
 
 impl Kept {
     fn is_of(&self, view: &View) -> bool {
         std::ptr::eq(self.levels.as_ptr(), Arc::as_ptr(&view.levels))
-            && std::ptr::eq(self.fences.as_ptr(), Arc::as_ptr(&view.fences))
+            && std::ptr::eq(self.lost_ranges.as_ptr(), Arc::as_ptr(&view.lost_ranges))
     }
 }
 
@@ -92,11 +92,11 @@ impl PickCache {
     /// Keeps a pick for the rest of this search. If it depends only on the view and the basis, keeps it until one of
     /// these changes.
     pub(super) fn keep(&mut self, family: &Family, view: &View, pick: Option<Pick>, depends_on_more: bool) {
-        let (levels, fences) = match depends_on_more || self.basis.is_none() {
+        let (levels, lost_ranges) = match depends_on_more || self.basis.is_none() {
             true => (Weak::new(), Weak::new()),
-            false => (Arc::downgrade(&view.levels), Arc::downgrade(&view.fences)),
+            false => (Arc::downgrade(&view.levels), Arc::downgrade(&view.lost_ranges)),
         };
-        self.picks.insert(family.id(), Kept { levels, fences, pick });
+        self.picks.insert(family.id(), Kept { levels, lost_ranges, pick });
     }
 
     /// Removes and returns the pick of a family that this search found or kept.

@@ -20,7 +20,7 @@ use super::write_path::WritePath;
 use crate::compaction::output::EmittedRows;
 use crate::env::work::lock;
 use crate::error::Result;
-use crate::fence::Fence;
+use crate::lost_range::LostRange;
 use crate::planted;
 use crate::seam::{Emitted, EngineEvent, Quarantine, Withheld};
 use crate::version::{Edit, EditChange, LEVELS};
@@ -28,7 +28,7 @@ use crate::version::{Edit, EditChange, LEVELS};
 /// A table by level and number, or a lost range by number.
 pub(super) enum QuarantinedItem<'a> {
     Table(&'a (usize, u64)),
-    Span(u64, &'a Fence),
+    Span(u64, &'a LostRange),
 }
 
 /// Returns the row for an item of a family, if the record protector makes one. Called before the item is removed.
@@ -53,9 +53,10 @@ pub(super) fn quarantine_row(
 pub(super) fn quarantine_ends(catalog: &Catalog, family: &Family, how: &'static str) -> Vec<Emitted> {
     let view = family.pinned_view();
     let tables = family.table_numbers();
-    let barred = catalog.quarantined(&tables);
-    let fences = view.fence_ids.iter().zip(&*view.fences).map(|(number, fence)| QuarantinedItem::Span(*number, fence));
-    let items = barred.map(QuarantinedItem::Table).chain(fences);
+    let quarantined = catalog.quarantined(&tables);
+    let lost_ranges =
+        view.lost_range_ids.iter().zip(&*view.lost_ranges).map(|(number, fence)| QuarantinedItem::Span(*number, fence));
+    let items = quarantined.map(QuarantinedItem::Table).chain(lost_ranges);
     items.filter_map(|item| quarantine_row(catalog, family, item, false, how)).collect()
 }
 
@@ -88,7 +89,7 @@ pub(super) fn quarantine_tables(write_path: &WritePath, family: &Family, numbers
     let is_known = |number: &u64| {
         let manifest = lock(&write_path.catalog().manifest);
         let stored = manifest.as_ref().and_then(|manifest| manifest.state().families.get(&family.id()));
-        stored.is_some_and(|family| family.barred.contains(number))
+        stored.is_some_and(|family| family.quarantined.contains(number))
     };
     let new: Vec<u64> = numbers.iter().copied().filter(|number| !is_known(number)).collect();
     if new.is_empty() {
@@ -96,7 +97,7 @@ pub(super) fn quarantine_tables(write_path: &WritePath, family: &Family, numbers
     }
     write_path.catalog().claims.bar(new.iter().copied());
     write_path.revise_stall();
-    let bar = |number: &u64| EditChange::TableBarred { family: family.id(), number: *number };
+    let bar = |number: &u64| EditChange::TableQuarantined { family: family.id(), number: *number };
     let mut edit = Edit::from(new.iter().map(bar).collect::<Vec<_>>());
     let level_of = |number: &u64| {
         let view = family.view();

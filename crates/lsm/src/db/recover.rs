@@ -27,7 +27,7 @@ use crate::compaction::UnsyncedTables;
 use crate::descriptors::Descriptors;
 use crate::env::{File, Machine, Open};
 use crate::error::{Error, ErrorKind, IoContext, OrderMismatch, Result, Verdict};
-use crate::fence::Fence;
+use crate::lost_range::LostRange;
 use crate::names::{StoreFileName, system_number};
 use crate::options::{CfOptions, Settings};
 use crate::order::Order;
@@ -81,7 +81,7 @@ pub(super) struct Opened {
     pub(super) open_tables: Arc<OpenTables>,
     pub(super) visible: Seqno,
     /// Quarantined tables.
-    pub(super) barred: Vec<u64>,
+    pub(super) quarantined: Vec<u64>,
     /// Compactions have dropped records that expired by this time.
     pub(super) expired_through: u64,
     /// The event log.
@@ -93,7 +93,7 @@ pub(super) struct Opened {
     pub(super) manifest: Option<Manifest>,
     pub(super) report: RecoveryReport,
     /// Lost values of the log, each as a lost range.
-    pub(super) lost: Vec<(Family, u64, Arc<Fence>)>,
+    pub(super) lost: Vec<(Family, u64, Arc<LostRange>)>,
 }
 
 impl Opening<'_> {
@@ -169,7 +169,7 @@ impl Opening<'_> {
             next_file: Arc::new(AtomicU64::new(found.next_file)),
             log: None,
             manifest: None,
-            barred: barred_of(&found.state),
+            quarantined: quarantined_of(&found.state),
             expired_through: found.state.expired_through,
             lines: found.state.lines.clone(),
             leftovers: Vec::new(),
@@ -289,7 +289,7 @@ impl Opening<'_> {
         let families = self.families(manifest.state(), shared)?;
         Ok(Opened {
             families,
-            barred: barred_of(manifest.state()),
+            quarantined: quarantined_of(manifest.state()),
             expired_through: manifest.state().expired_through,
             lines: manifest.state().lines.clone(),
             leftovers: leftovers.collect(),
@@ -491,9 +491,9 @@ impl Opening<'_> {
             let levels = Arc::new(levels);
             let shape = MemtableShape::of(self.settings);
             let family = Family::new(stored.id, &stored.name, options, shape, table_cache.clone(), levels.clone());
-            if planted!(FenceForgottenAfterReopen, false, !stored.fences.is_empty()) {
-                let fences: Vec<_> = stored.fences.iter().map(|(id, fence)| (*id, fence.clone())).collect();
-                family.install_fenced(levels, None, &[], &fences);
+            if planted!(FenceForgottenAfterReopen, false, !stored.lost_ranges.is_empty()) {
+                let lost_ranges: Vec<_> = stored.lost_ranges.iter().map(|(id, fence)| (*id, fence.clone())).collect();
+                family.install_lost_ranges(levels, None, &[], &lost_ranges);
             }
             families.add(family);
         }
@@ -598,9 +598,9 @@ fn moved() -> Error {
 }
 
 /// Returns the quarantined tables.
-fn barred_of(state: &ManifestState) -> Vec<u64> {
-    let barred = state.families.values().flat_map(|family| family.barred.iter().copied());
-    planted!(BarForgotten, Vec::new(), barred.collect())
+fn quarantined_of(state: &ManifestState) -> Vec<u64> {
+    let quarantined = state.families.values().flat_map(|family| family.quarantined.iter().copied());
+    planted!(BarForgotten, Vec::new(), quarantined.collect())
 }
 
 /// Returns the files of a store, except those that its log will create.

@@ -11,7 +11,7 @@ use super::family::Family;
 use super::ingest::{Ingested, Raw, meets};
 use super::opening::facts_of;
 use super::reads::cursor::raw_cursor;
-use super::replace::{HeldTables, change_fences};
+use super::replace::{HeldTables, change_lost_ranges};
 use super::snapshot::At;
 use super::{Db, TableHandle, checkpoint, ingest};
 use crate::batch::{BatchOperations, Binding};
@@ -19,7 +19,7 @@ use crate::cursor::Cursor;
 use crate::env::work::lock;
 use crate::env::{Clock, Env, File, Open, read_into};
 use crate::error::{Error, IoContext, Result};
-use crate::fence::Fence;
+use crate::lost_range::LostRange;
 use crate::names::StoreFileName;
 use crate::options::{KIB, MIB};
 use crate::read::CursorBounds;
@@ -261,7 +261,10 @@ impl Db {
                     show(Withheld::Table(table_fact(*level, table.meta())));
                 }
             }
-            view.fence_ids.iter().zip(&*view.fences).for_each(|(number, fence)| show(Withheld::Span(*number, fence)));
+            view.lost_range_ids
+                .iter()
+                .zip(&*view.lost_ranges)
+                .for_each(|(number, fence)| show(Withheld::Span(*number, fence)));
         }
     }
 
@@ -286,32 +289,32 @@ impl Db {
     }
 
     /// Returns the lost ranges of a family, each with its number.
-    pub fn fences(&self, family: &Family) -> Vec<(u64, Fence)> {
+    pub fn lost_ranges(&self, family: &Family) -> Vec<(u64, LostRange)> {
         let view = family.view();
-        view.fence_ids.iter().copied().zip(view.fences.iter().cloned()).collect()
+        view.lost_range_ids.iter().copied().zip(view.lost_ranges.iter().cloned()).collect()
     }
 
     /// Removes lost ranges: reads of these keys return the remaining records again. Fails with `Invalid` if a number
     /// does not exist.
-    pub fn lift_fences(&self, family: &Family, fences: &[u64]) -> Result<()> {
+    pub fn lift_lost_ranges(&self, family: &Family, lost_ranges: &[u64]) -> Result<()> {
         let (inner, _) = self.writable()?;
-        change_fences(inner.write_path(), family, fences.to_vec(), Vec::new())
+        change_lost_ranges(inner.write_path(), family, lost_ranges.to_vec(), Vec::new())
     }
 
     /// Adds lost ranges: from now on reads of these keys fail with `Corruption`, also after reopens and compactions.
-    pub fn add_fences(&self, family: &Family, fences: Vec<Fence>) -> Result<()> {
+    pub fn add_lost_ranges(&self, family: &Family, lost_ranges: Vec<LostRange>) -> Result<()> {
         let (inner, _) = self.writable()?;
-        change_fences(inner.write_path(), family, Vec::new(), fences)
+        change_lost_ranges(inner.write_path(), family, Vec::new(), lost_ranges)
     }
 
     /// Removes lost ranges and adds others, in one edit.
-    pub fn replace_fences(&self, family: &Family, lifted: &[u64], fenced: Vec<Fence>) -> Result<()> {
+    pub fn replace_lost_ranges(&self, family: &Family, lifted: &[u64], fenced: Vec<LostRange>) -> Result<()> {
         let (inner, _) = self.writable()?;
-        change_fences(inner.write_path(), family, lifted.to_vec(), fenced)
+        change_lost_ranges(inner.write_path(), family, lifted.to_vec(), fenced)
     }
 
     /// Returns the numbers of the family's quarantined tables, which compactions skip.
-    pub fn barred_tables(&self, family: &Family) -> Vec<u64> {
+    pub fn quarantined_tables(&self, family: &Family) -> Vec<u64> {
         let view = family.pinned_view();
         let numbers = view.levels.iter().flat_map(|level| level.tables()).map(|table| table.meta().number);
         numbers.filter(|number| self.inner().catalog().claims.bars_any([*number].into_iter())).collect()
@@ -319,7 +322,7 @@ impl Db {
 
     /// Quarantines tables: compactions skip them until they are replaced or freed, also after a reopen. Waits for
     /// running compactions of these tables. A caller that holds the tables itself uses `HeldTables::bar`.
-    pub fn bar_tables(&self, family: &Family, tables: &[u64]) -> Result<()> {
+    pub fn quarantine_tables(&self, family: &Family, tables: &[u64]) -> Result<()> {
         match self.hold_tables(family, tables)? {
             Some(held) => held.bar(), // held: a concurrent move would lift the quarantine
             None => Err(Error::invalid("a table that is to be barred is not there")),
@@ -349,7 +352,7 @@ impl Db {
         };
         let seqno = inner.catalog().seqno(At::Snapshot(&snapshot))?;
         let view = snapshot.view_of(family)?;
-        if let Some(fence) = view.fences.iter().find(|fence| meets(family.order(), fence, &bounds)) {
+        if let Some(fence) = view.lost_ranges.iter().find(|fence| meets(family.order(), fence, &bounds)) {
             return Err(fence.error());
         }
         let cursor = raw_cursor(family, &view)?;

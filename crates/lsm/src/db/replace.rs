@@ -21,8 +21,8 @@ use crate::compaction::output::{PassOptions, write_pass};
 use crate::compaction::{OutputRange, Rules, Splitter};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
-use crate::fence::Fence;
 use crate::ledger::Ledger;
+use crate::lost_range::LostRange;
 use crate::order::Order;
 use crate::record::{Record, Seqno};
 use crate::seam::{Emitted, EngineEvent, RecordSource};
@@ -54,7 +54,7 @@ pub struct Replacement<'a> {
     /// At or below every seqno of the records, except 0.
     pub base_seqno: Seqno,
     /// Key ranges whose records are permanently lost.
-    pub fenced: Vec<Fence>,
+    pub fenced: Vec<LostRange>,
     /// Numbers of the lost ranges to remove.
     pub lifted: Vec<u64>,
 }
@@ -123,7 +123,7 @@ impl<'a> HeldTables<'a> {
         let level = self.span.as_ref().map_or(0, |span| span.level);
         let adds = written.iter().map(|meta| (level, meta.clone())).collect();
         let replaced = Replaced::tables(family, removes, adds);
-        exchange_fenced(compactor.write_path(), replaced, (lifted, fenced), Some(EngineEvent::Replaced), started)?;
+        exchange_lost_ranges(compactor.write_path(), replaced, (lifted, fenced), Some(EngineEvent::Replaced), started)?;
         Ok(written)
     }
 
@@ -139,7 +139,7 @@ impl<'a> HeldTables<'a> {
         let removes = self.tables.iter().map(|(level, table)| (*level, table.meta().number)).collect();
         let adds = self.tables.iter().map(|(level, table)| (*level, table.meta().clone())).collect();
         let (replaced, started) = (Replaced::tables(&self.family, removes, adds), self.compactor.context().now_nanos());
-        exchange_fenced(
+        exchange_lost_ranges(
             self.compactor.write_path(),
             replaced,
             (Vec::new(), Vec::new()),
@@ -200,21 +200,21 @@ impl Drop for HeldTables<'_> {
     }
 }
 
-pub(super) fn change_fences(
+pub(super) fn change_lost_ranges(
     write_path: &WritePath,
     family: &Family,
     lifted: Vec<u64>,
-    fenced: Vec<Fence>,
+    fenced: Vec<LostRange>,
 ) -> Result<()> {
     let nothing = Replaced::tables(family, Vec::new(), Vec::new());
-    exchange_fenced(write_path, nothing, (lifted, fenced), None, write_path.context().now_nanos())
+    exchange_lost_ranges(write_path, nothing, (lifted, fenced), None, write_path.context().now_nanos())
 }
 
 /// Changes tables and lost ranges in one edit, then reports the lost ranges to the listener.
-fn exchange_fenced(
+fn exchange_lost_ranges(
     write_path: &WritePath,
     replaced: Replaced<'_>,
-    (lifted, fenced): (Vec<u64>, Vec<Fence>),
+    (lifted, fenced): (Vec<u64>, Vec<LostRange>),
     engine_event: Option<EngineEvent<'_>>,
     started: u64,
 ) -> Result<()> {
@@ -223,7 +223,8 @@ fn exchange_fenced(
     let fenced: Vec<_> =
         fenced.into_iter().map(|fence| (write_path.catalog().new_file_number(), Arc::new(fence))).collect();
     let replaced = Replaced { lifted: lifted.clone(), fenced: fenced.clone(), ..replaced };
-    let ended: Vec<_> = view.fence_ids.iter().zip(&*view.fences).filter(|(id, _)| lifted.contains(id)).collect();
+    let ended: Vec<_> =
+        view.lost_range_ids.iter().zip(&*view.lost_ranges).filter(|(id, _)| lifted.contains(id)).collect();
     let rows = quarantine_rows(write_path, &replaced, &ended, engine_event);
     let received = write_quarantine(write_path.catalog(), rows);
     let beside = received.iter().map(|(receiver, tables)| Replaced::level0(receiver, tables));
@@ -254,7 +255,7 @@ fn exchange_fenced(
 fn quarantine_rows(
     write_path: &WritePath,
     replaced: &Replaced<'_>,
-    ended: &[(&u64, &Fence)],
+    ended: &[(&u64, &LostRange)],
     engine_event: Option<EngineEvent<'_>>,
 ) -> Vec<Emitted> {
     let row = |item, begins, how| quarantine_row(write_path.catalog(), replaced.family, item, begins, how);

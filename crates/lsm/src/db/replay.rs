@@ -20,7 +20,7 @@ use crate::batch::{BatchOperation, BatchOperations, Binding};
 use crate::checksum::Uid;
 use crate::compaction::UnsyncedTables;
 use crate::error::{Error, Result};
-use crate::fence::Fence;
+use crate::lost_range::LostRange;
 use crate::planted;
 use crate::record::{Kind, Record, Seqno};
 use crate::seam::Companions;
@@ -57,7 +57,7 @@ pub(super) struct Replay<'a> {
     /// Bytes added to memtables since their total size was last computed.
     pub(super) came_in: usize,
     /// Lost values, each as a lost range of one key, with its family and its number.
-    pub(super) lost: Vec<(Family, u64, Arc<Fence>)>,
+    pub(super) lost: Vec<(Family, u64, Arc<LostRange>)>,
     /// The next number of a lost range in a read-only replay, which allocates no file numbers.
     pub(super) next_lost: u64,
 }
@@ -136,7 +136,7 @@ impl Replay<'_> {
 
     /// Returns the edit's changes that add the lost ranges.
     pub(super) fn lost_ranges(&self) -> impl Iterator<Item = EditChange> {
-        let added = |family: &Family, id, fence: &Arc<Fence>| EditChange::FenceAdded {
+        let added = |family: &Family, id, fence: &Arc<LostRange>| EditChange::LostRangeAdded {
             family: family.id(),
             id,
             fence: fence.clone(),
@@ -211,13 +211,13 @@ impl Replay<'_> {
 }
 
 /// Adds a lost range for the key of a record whose value is lost. Reads of the family hit it from now on.
-fn lose(family: &Family, number: u64, record: &Record<'_>, error: &Error) -> (Family, u64, Arc<Fence>) {
+fn lose(family: &Family, number: u64, record: &Record<'_>, error: &Error) -> (Family, u64, Arc<LostRange>) {
     let damage = error.damage().cloned().unwrap_or_default();
     // An empty file name would denote a record in memory.
     let file = if damage.file.is_empty() { "the log".to_owned() } else { damage.file };
     let (place, bound) = ((record.key.to_vec(), record.seqno), record.seqno);
     let (offset, verdict) = (damage.offset, damage.verdict);
-    let fence = Arc::new(Fence { from: place.clone(), to: place, bound, file, offset, verdict });
-    family.install_fenced(family.pinned_view().levels.clone(), None, &[], &[(number, fence.clone())]);
+    let fence = Arc::new(LostRange { from: place.clone(), to: place, bound, file, offset, verdict });
+    family.install_lost_ranges(family.pinned_view().levels.clone(), None, &[], &[(number, fence.clone())]);
     (family.clone(), number, fence)
 }

@@ -15,7 +15,7 @@ use super::sync::LEAF;
 use super::walk::LeafWalk;
 use crate::cursor::Cursor;
 use crate::error::Result;
-use crate::fence::Fence;
+use crate::lost_range::LostRange;
 use crate::options::Verify;
 use crate::record::{Kind, Record, Seqno};
 use crate::seam::{Companions, Protection, RecordSource};
@@ -32,7 +32,7 @@ pub struct MemtableCursor {
     /// The fence that stands for a damaged record at the position; empty if the record itself is shown.
     fence: Vec<u8>,
     /// The end of that fence at which the cursor arrived.
-    fence_place: (Vec<u8>, Seqno),
+    lost_range_place: (Vec<u8>, Seqno),
     /// The last group of records whose order was verified.
     believed: Option<(u32, u32)>,
 }
@@ -56,7 +56,7 @@ impl MemtableCursor {
             judge: None,
             looks_away: false,
             fence: Vec::new(),
-            fence_place: Default::default(),
+            lost_range_place: Default::default(),
             believed: None,
         }
     }
@@ -125,7 +125,7 @@ impl MemtableCursor {
     fn check(&mut self, forward: bool) {
         let (Some(judge), Some(record)) = (&self.judge, self.stored()) else { return };
         if !judge.serves(&self.table, &record) {
-            self.show_fence(forward);
+            self.show_lost_range(forward);
         } else if judge.every == 1
             && let Some(name) = self.walk.group_name(self.walk.at())
             && self.believed != Some(name)
@@ -138,23 +138,23 @@ impl MemtableCursor {
     #[inline(never)]
     fn check_group(&mut self, name: (u32, u32), forward: bool) {
         match self.walk.suspect_of_group(&self.table, self.judge.as_ref(), self.walk.at()) {
-            Some(fence) => self.put_fence(fence, forward),
+            Some(fence) => self.put_lost_range(fence, forward),
             None => self.believed = Some(name),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn show_fence(&mut self, forward: bool) {
+    fn show_lost_range(&mut self, forward: bool) {
         if let Some(suspect) = self.walk.suspect(&self.table, self.judge.as_ref()) {
-            self.put_fence(suspect.fence, forward);
+            self.put_lost_range(suspect.fence, forward);
         }
     }
 
     #[cold]
-    fn put_fence(&mut self, fence: Fence, forward: bool) {
+    fn put_lost_range(&mut self, fence: LostRange, forward: bool) {
         fence.encode(&mut self.fence);
-        self.fence_place = if forward { fence.from } else { fence.to };
+        self.lost_range_place = if forward { fence.from } else { fence.to };
     }
 
     /// Checks the record at which a search ended. If every record is checked, its neighbor is checked too: a corrupted
@@ -269,7 +269,7 @@ impl Cursor for MemtableCursor {
         match self.stored() {
             Some(record) if self.fence.is_empty() => record,
             Some(_) => {
-                let (key, seqno) = (&self.fence_place.0, self.fence_place.1);
+                let (key, seqno) = (&self.lost_range_place.0, self.lost_range_place.1);
                 Record { key, seqno, kind: Kind::Fence, value: &self.fence, companion: &[] }
             }
             None => Record { key: &[], seqno: 0, kind: Kind::Delete, value: &[], companion: &[] },

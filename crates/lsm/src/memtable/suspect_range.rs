@@ -16,7 +16,7 @@ use super::cursor::CursorCheck;
 use super::walk::LeafWalk;
 use crate::checksum::hash_key;
 use crate::error::Verdict;
-use crate::fence::Fence;
+use crate::lost_range::LostRange;
 use crate::order::Order;
 use crate::record::{MAX_KEY_BYTES, MAX_SEQNO, Seqno};
 
@@ -29,7 +29,7 @@ type InternalPlace = (Vec<u8>, Seqno);
 /// The places where a damaged record may belong.
 pub(super) struct SuspectRange {
     /// Its `offset` is the seqno of the stored record, to distinguish it from others.
-    pub(super) fence: Fence,
+    pub(super) fence: LostRange,
     /// True if the key is undamaged and the record is in its place.
     is_in_place: bool,
 }
@@ -53,13 +53,18 @@ impl LeafWalk {
             to.clone_from(&from);
         }
         let bound = table.greatest_seqno().unwrap_or(record.seqno);
-        let fence = Fence { from, to, bound, file: String::new(), offset: record.seqno, verdict: Verdict::Seal };
+        let fence = LostRange { from, to, bound, file: String::new(), offset: record.seqno, verdict: Verdict::Seal };
         Some(SuspectRange { fence, is_in_place })
     }
 
     /// Returns the fence for a group of the leaf in which a corrupted record may have changed the order; `None` if
     /// there is no such record.
-    pub(super) fn suspect_of_group(&self, table: &Memtable, judge: Option<&CursorCheck>, at: usize) -> Option<Fence> {
+    pub(super) fn suspect_of_group(
+        &self,
+        table: &Memtable,
+        judge: Option<&CursorCheck>,
+        at: usize,
+    ) -> Option<LostRange> {
         self.group(at).find_map(|at| {
             let other = self.moved(at);
             let record = other.record(&table.tree)?;

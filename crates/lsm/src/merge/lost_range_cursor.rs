@@ -1,5 +1,5 @@
-//! Lost ranges (fences) as a source of the merge. Each is shown as a record of kind `Fence`, at the end of its range at
-//! which the walk enters it.
+//! Lost ranges (fences) as a source of the merge. Each is shown as a record of kind `LostRange`, at the end of its
+//! range at which the walk enters it.
 //!
 //! In:     the lost ranges in a family's manifest, or the range of a table that cannot be opened. There are few.
 //! Out:    each fence once per direction, in the order in which the walk enters them; after a search into a range, at
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::cursor::Cursor;
 use crate::error::Result;
-use crate::fence::Fence;
+use crate::lost_range::LostRange;
 use crate::order::Order;
 use crate::record::{Kind, Record, Seqno};
 use crate::seam::RecordSource;
@@ -19,7 +19,7 @@ use crate::seam::RecordSource;
 /// A cursor over fences.
 pub struct LostRangeCursor {
     order: Order,
-    fences: Arc<Vec<Fence>>,
+    lost_ranges: Arc<Vec<LostRange>>,
     /// The fences that the walk has yet to enter, or is inside of, in walk order, and the place where it enters each.
     queue: Vec<(Entered, usize)>,
     at: usize,
@@ -33,8 +33,8 @@ type Entered = (Vec<u8>, Seqno);
 
 impl LostRangeCursor {
     /// Creates a cursor over fences in any order. It starts invalid.
-    pub fn new(order: Order, fences: Arc<Vec<Fence>>) -> LostRangeCursor {
-        LostRangeCursor { order, fences, queue: Vec::new(), at: 0, forward: true, encoded: Vec::new() }
+    pub fn new(order: Order, lost_ranges: Arc<Vec<LostRange>>) -> LostRangeCursor {
+        LostRangeCursor { order, lost_ranges, queue: Vec::new(), at: 0, forward: true, encoded: Vec::new() }
     }
 
     /// Queues the fences that a walk from `start` encounters; `None` starts from the end. `but` is a fence to leave
@@ -43,7 +43,7 @@ impl LostRangeCursor {
         let (order, ahead) = (&self.order, if forward { Ordering::Less } else { Ordering::Greater });
         let is_ahead = |a: (&[u8], Seqno), b: (&[u8], Seqno)| order.compare_internal(a, b) == ahead;
         self.queue.clear();
-        for (number, fence) in self.fences.iter().enumerate().filter(|(number, _)| Some(*number) != but) {
+        for (number, fence) in self.lost_ranges.iter().enumerate().filter(|(number, _)| Some(*number) != but) {
             let ends = [(&fence.from.0[..], fence.from.1), (&fence.to.0[..], fence.to.1)];
             let [near, far] = if forward { ends } else { [ends[1], ends[0]] };
             let entered = match start {
@@ -68,7 +68,7 @@ impl LostRangeCursor {
     fn show(&mut self) {
         self.encoded.clear();
         if let Some((_, number)) = self.queue.get(self.at) {
-            self.fences[*number].encode(&mut self.encoded);
+            self.lost_ranges[*number].encode(&mut self.encoded);
         }
     }
 
@@ -84,7 +84,7 @@ impl LostRangeCursor {
 
 /// Returns the place at which a forward walk enters a fence, moved after the versions newer than its bound if that is
 /// still inside the range.
-fn behind_newer<'a>(order: &Order, (key, seqno): (&'a [u8], Seqno), fence: &Fence) -> (&'a [u8], Seqno) {
+fn behind_newer<'a>(order: &Order, (key, seqno): (&'a [u8], Seqno), fence: &LostRange) -> (&'a [u8], Seqno) {
     let behind = (key, seqno.min(fence.bound));
     if order.compare_internal(behind, (&fence.to.0, fence.to.1)).is_le() { behind } else { (key, seqno) }
 }
@@ -132,7 +132,7 @@ impl Cursor for LostRangeCursor {
     fn source(&self) -> RecordSource<'_> {
         match self.queue.get(self.at) {
             Some((_, number)) => {
-                let fence = &self.fences[*number];
+                let fence = &self.lost_ranges[*number];
                 RecordSource { file: &fence.file, offset: fence.offset, ..RecordSource::default() }
             }
             None => RecordSource::default(),
@@ -145,9 +145,9 @@ mod tests {
     use super::*;
     use crate::error::Verdict;
 
-    fn fence(from: &str, to: &str) -> Fence {
+    fn fence(from: &str, to: &str) -> LostRange {
         let place = |key: &str| (key.as_bytes().to_vec(), 5);
-        Fence { from: place(from), to: place(to), bound: 9, file: "f".into(), offset: 0, verdict: Verdict::Seal }
+        LostRange { from: place(from), to: place(to), bound: 9, file: "f".into(), offset: 0, verdict: Verdict::Seal }
     }
 
     fn met(cursor: &mut LostRangeCursor, forward: bool) -> Vec<String> {
@@ -161,8 +161,8 @@ mod tests {
 
     #[test]
     fn fences_are_met_where_the_walk_comes_to_them() {
-        let fences = Arc::new(vec![fence("m", "p"), fence("b", "d"), fence("n", "z")]);
-        let mut cursor = LostRangeCursor::new(Order::bytewise(), fences);
+        let lost_ranges = Arc::new(vec![fence("m", "p"), fence("b", "d"), fence("n", "z")]);
+        let mut cursor = LostRangeCursor::new(Order::bytewise(), lost_ranges);
         assert!(!cursor.valid());
         cursor.first().unwrap();
         assert_eq!(met(&mut cursor, true), ["b", "m", "n"]);

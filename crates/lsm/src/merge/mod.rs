@@ -340,14 +340,14 @@ impl MergeCursor {
             .unwrap_or_else(|| self.order.compare(self.sources[a.source].place().0, self.sources[b.source].place().0));
         let internal = by_key.then_with(|| b.seqno.cmp(&a.seqno));
         if internal.is_eq() {
-            return self.is_fence_first(a.source, b.source);
+            return self.is_lost_range_first(a.source, b.source);
         }
         internal == if self.forward { Ordering::Less } else { Ordering::Greater }
     }
 
     /// For two sources at the same place, returns whether the first is shown first: one of them is a fence.
     #[cold]
-    fn is_fence_first(&self, a: usize, b: usize) -> bool {
+    fn is_lost_range_first(&self, a: usize, b: usize) -> bool {
         let is_fence = |source: usize| self.sources[source].record().kind == Kind::Fence;
         debug_assert!(is_fence(a) || is_fence(b), "a key and seqno stand in two sources");
         (!is_fence(a), a) < (!is_fence(b), b)

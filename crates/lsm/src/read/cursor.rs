@@ -28,7 +28,7 @@ use crate::checksum::hash_key;
 use crate::cursor::Cursor;
 use crate::error::{Damage, Error, ErrorKind, Result, Verdict};
 use crate::expiry::{AsOf, ExpiryClock};
-use crate::fence::Fence;
+use crate::lost_range::LostRange;
 use crate::merge::{MergeCursor, MergeSource};
 use crate::order::Order;
 use crate::planted;
@@ -68,7 +68,7 @@ pub struct UserCursor {
     target: Vec<u8>,
     /// The fences whose ranges the cursor is in. All but the last `pending` were reported to the caller; those were
     /// encountered while a key was being left backwards, and are reported at the next steps.
-    fences: Vec<Fence>,
+    lost_ranges: Vec<LostRange>,
     pending: usize,
     /// The family's name, for errors.
     family: Arc<str>,
@@ -118,7 +118,7 @@ impl UserCursor {
             seen: SeenKey::default(),
             saved: SavedRecord::default(),
             target: Vec::new(),
-            fences: Vec::new(),
+            lost_ranges: Vec::new(),
             pending: 0,
             family: Arc::default(),
             expiry: None,
@@ -166,7 +166,7 @@ impl UserCursor {
             return Ok(());
         }
         // A source that keeps its position would not show again a fence that begins before it and extends to here.
-        let is_whole = self.fences.is_empty();
+        let is_whole = self.lost_ranges.is_empty();
         self.leave();
         match is_whole {
             true => self.inner.seek_on(key, self.seqno)?,
@@ -374,7 +374,9 @@ impl UserCursor {
             // A record other than a value is treated as expired.
             let life = if pass_to.is_none() && record.kind.is_value() { self.life(&record) } else { Life::Over };
             match pass_to {
-                None if !self.fences.is_empty() && is_covered(&mut self.fences, &self.order, &record, self.seqno) => {
+                None if !self.lost_ranges.is_empty()
+                    && is_covered(&mut self.lost_ranges, &self.order, &record, self.seqno) =>
+                {
                     self.seen.set(lead, record.key);
                     passed = 0;
                 }
@@ -388,7 +390,7 @@ impl UserCursor {
                     self.seen.set(lead, record.key);
                     passed = 0;
                     if record.kind == Kind::Delete
-                        && self.fences.is_empty()
+                        && self.lost_ranges.is_empty()
                         && self.inner.pass_deleted(self.seqno, bound_of(&self.bounds.1))
                     {
                         self.seen.set_by(self.inner.lead(), || self.inner.place().0);
@@ -447,7 +449,7 @@ impl UserCursor {
             passed = 0;
             self.saved.set(&record);
             let place = self.leave_key_backward()?;
-            if !self.fences.is_empty() {
+            if !self.lost_ranges.is_empty() {
                 if self.is_saved_covered() {
                     self.report_pending()?;
                     continue;
@@ -474,7 +476,7 @@ impl UserCursor {
     /// newest one at or below the seqno, and returns its place.
     fn leave_key_backward(&mut self) -> Result<CursorPlace> {
         let mut passed = 0;
-        while passed < LONG_RUN || !self.fences.is_empty() {
+        while passed < LONG_RUN || !self.lost_ranges.is_empty() {
             self.inner.prev()?;
             if !self.inner.valid() {
                 return Ok(CursorPlace::Saved);
@@ -502,7 +504,7 @@ impl UserCursor {
             self.meet_lost_range(true)?;
             self.inner.next()?;
         }
-        if self.fences.is_empty() {
+        if self.lost_ranges.is_empty() {
             // An inconsistent comparator may fail to find a record again.
             return if self.inner.valid() { Ok(CursorPlace::Inner) } else { Err(lost_again()) };
         }
@@ -521,7 +523,7 @@ impl UserCursor {
     /// shown yet, and the run shows it.
     #[inline]
     fn begin_run(&mut self, forward: bool) -> bool {
-        if !self.fences.is_empty() {
+        if !self.lost_ranges.is_empty() {
             return false;
         }
         // A step to the bound itself is left to the full walk.
@@ -548,7 +550,7 @@ impl UserCursor {
     /// Forgets the position and the fences, before the sources are moved elsewhere.
     fn leave(&mut self) {
         self.stand_nowhere();
-        self.fences.clear();
+        self.lost_ranges.clear();
     }
 
     /// Forgets the position but keeps the fences: sources that keep their positions would not show them again.
@@ -692,19 +694,19 @@ impl UserCursor {
     #[cold]
     #[inline(never)]
     fn meet_lost_range(&mut self, later: bool) -> Result<()> {
-        let fence = Fence::shown(&self.inner.record())?;
+        let fence = LostRange::shown(&self.inner.record())?;
         let is_outside = self.is_below(&fence.to.0) || self.is_above(&fence.from.0);
         let is_newer = self.only_key(&fence).is_some_and(|key| !fence.may_hide(&self.order, key, self.seqno));
-        if is_outside || is_newer || self.fences.contains(&fence) {
+        if is_outside || is_newer || self.lost_ranges.contains(&fence) {
             return Ok(());
         }
-        self.fences.push(fence);
+        self.lost_ranges.push(fence);
         if later {
             self.pending += 1;
             return Ok(());
         }
         self.place = CursorPlace::Fence;
-        Err(self.error_of(self.fences.len() - 1))
+        Err(self.error_of(self.lost_ranges.len() - 1))
     }
 
     /// Handles a fence on the way back. A fence over versions of a single key waits for the versions before it: the
@@ -713,7 +715,7 @@ impl UserCursor {
     #[inline(never)]
     fn meet_lost_range_backward(&mut self) -> Result<()> {
         let record = self.inner.record();
-        let is_of_one_key = self.only_key(&Fence::shown(&record)?).is_some();
+        let is_of_one_key = self.only_key(&LostRange::shown(&record)?).is_some();
         if self.pending == 0 && is_of_one_key {
             self.saved.set(&record);
         }
@@ -726,7 +728,7 @@ impl UserCursor {
     #[inline(never)]
     fn is_decided(&self) -> Result<bool> {
         let record = self.inner.record();
-        let fence = Fence::shown(&record)?;
+        let fence = LostRange::shown(&record)?;
         let hides = |key: &[u8]| fence.may_hide(&self.order, key, self.seqno);
         let is_seen = || self.seen.is(&self.order, &self.inner.lead(), record.key);
         Ok(self.only_key(&fence).is_some_and(|key| !hides(key) || is_seen()))
@@ -734,19 +736,20 @@ impl UserCursor {
 
     /// Returns the key, if a fence spans versions of one key only. For a damaged record in memory (in no file) the key
     /// itself may be wrong.
-    fn only_key<'f>(&self, fence: &'f Fence) -> Option<&'f [u8]> {
+    fn only_key<'f>(&self, fence: &'f LostRange) -> Option<&'f [u8]> {
         fence.only_key(&self.order).filter(|_| !fence.file.is_empty())
     }
 
     /// Drops the pending fences that span only the saved key: its newest version is the result.
     #[cold]
     fn drop_decided(&mut self) {
-        let waiting = self.fences.split_off(self.fences.len() - self.pending);
+        let waiting = self.lost_ranges.split_off(self.lost_ranges.len() - self.pending);
         let key = self.saved.record().key;
-        let is_of_key = |fence: &Fence| self.only_key(fence).is_some_and(|only| self.order.compare(only, key).is_eq());
-        let waiting: Vec<Fence> = waiting.into_iter().filter(|fence| !is_of_key(fence)).collect();
+        let is_of_key =
+            |fence: &LostRange| self.only_key(fence).is_some_and(|only| self.order.compare(only, key).is_eq());
+        let waiting: Vec<LostRange> = waiting.into_iter().filter(|fence| !is_of_key(fence)).collect();
         self.pending = waiting.len();
-        self.fences.extend(waiting);
+        self.lost_ranges.extend(waiting);
     }
 
     /// Returns the error of an unreported fence from the way here; the cursor then keeps its position and shows no
@@ -757,7 +760,7 @@ impl UserCursor {
             return Ok(());
         }
         self.place = CursorPlace::Reported;
-        let number = self.fences.len() - self.pending;
+        let number = self.lost_ranges.len() - self.pending;
         self.pending -= 1;
         Err(self.error_of(number))
     }
@@ -765,8 +768,8 @@ impl UserCursor {
     #[cold]
     fn error_of(&self, number: usize) -> Error {
         let none = || Error::structural("a fence that is not there");
-        let fence = self.fences.get(number);
-        let error = self.named(fence.map_or_else(none, Fence::error));
+        let fence = self.lost_ranges.get(number);
+        let error = self.named(fence.map_or_else(none, LostRange::error));
         // A fence in no file stands for a record in memory.
         if let (Some(fence), Some(values)) = (fence, &self.values)
             && fence.file.is_empty()
@@ -781,9 +784,9 @@ impl UserCursor {
     fn is_saved_covered(&mut self) -> bool {
         let (record, order) = (self.saved.record(), &self.order);
         if self.pending == 0 {
-            self.fences.retain(|fence| order.compare(&fence.from.0, record.key).is_le());
+            self.lost_ranges.retain(|fence| order.compare(&fence.from.0, record.key).is_le());
         }
-        self.fences.iter().any(|fence| fence.covers_at(order, record.key, record.seqno, self.seqno))
+        self.lost_ranges.iter().any(|fence| fence.covers_at(order, record.key, record.seqno, self.seqno))
     }
 
     /// Reports, at the end of a backward walk, pending fences over a key of which no version was shown.
@@ -802,10 +805,10 @@ fn bound_of(bound: &Bound<Vec<u8>>) -> Option<&[u8]> {
 /// True if a record on the way forward may be older than a lost one. Fences that end before the record are dropped.
 #[cold]
 #[inline(never)]
-fn is_covered(fences: &mut Vec<Fence>, order: &Order, record: &Record<'_>, at: Seqno) -> bool {
+fn is_covered(lost_ranges: &mut Vec<LostRange>, order: &Order, record: &Record<'_>, at: Seqno) -> bool {
     planted!(OlderVersionShownUnderFence => return false);
-    fences.retain(|fence| order.compare(record.key, &fence.to.0).is_le());
-    fences.iter().any(|fence| fence.covers_at(order, record.key, record.seqno, at))
+    lost_ranges.retain(|fence| order.compare(record.key, &fence.to.0).is_le());
+    lost_ranges.iter().any(|fence| fence.covers_at(order, record.key, record.seqno, at))
 }
 
 /// Accepts a record that hides its key: a tombstone, or an expired value. A record of any other kind needs a newer

@@ -12,7 +12,7 @@ use super::*;
 use crate::cursor::Cursor;
 use crate::cursor::testing::{Move, Owned, VecCursor, keys, moves, orders, records, seqnos, sorted};
 use crate::error::{ErrorKind, Verdict};
-use crate::fence::Fence;
+use crate::lost_range::LostRange;
 use crate::memtable::Memtable;
 use crate::merge::{LostRangeCursor, MergeCursor};
 use crate::order::Order;
@@ -90,7 +90,7 @@ fn versions() -> impl Strategy<Value = Vec<Owned>> {
 }
 
 /// Simulates a source that has lost some records: returns the rest, and a fence around each run of lost ones.
-fn lost(order: &Order, records: &[Owned], holes: &[(prop::sample::Index, usize)]) -> (Vec<Owned>, Vec<Fence>) {
+fn lost(order: &Order, records: &[Owned], holes: &[(prop::sample::Index, usize)]) -> (Vec<Owned>, Vec<LostRange>) {
     let records = sorted(order, records);
     let mut is_lost = vec![false; records.len()];
     for (at, length) in holes.iter().filter(|_| !records.is_empty()) {
@@ -98,7 +98,7 @@ fn lost(order: &Order, records: &[Owned], holes: &[(prop::sample::Index, usize)]
         is_lost[at..(at + length).min(records.len())].fill(true);
     }
     let bound = records.iter().map(|record| record.seqno).max().unwrap_or(0);
-    let mut fences = Vec::new();
+    let mut lost_ranges = Vec::new();
     for (start, run) in is_lost.iter().enumerate().filter_map(|(at, lost)| {
         let starts = *lost && (at == 0 || !is_lost[at - 1]);
         starts.then(|| (at, is_lost[at..].iter().take_while(|lost| **lost).count()))
@@ -112,29 +112,35 @@ fn lost(order: &Order, records: &[Owned], holes: &[(prop::sample::Index, usize)]
             None => (records[records.len() - 1].key.clone(), 0),
         };
         let (file, offset, verdict) = (format!("{start}"), 0, Verdict::Seal);
-        fences.push(Fence { from, to, bound, file, offset, verdict });
+        lost_ranges.push(LostRange { from, to, bound, file, offset, verdict });
     }
     let mut at = 0..;
-    (records.into_iter().filter(|_| !is_lost[at.next().unwrap()]).collect(), fences)
+    (records.into_iter().filter(|_| !is_lost[at.next().unwrap()]).collect(), lost_ranges)
 }
 
 /// The expected view with fences: for each key the newest remaining version, unless a fence covers it.
-fn view_beside(order: &Order, kept: &[Owned], fences: &[Fence], seqno: Seqno, bounds: &CursorBounds) -> Vec<Owned> {
+fn view_beside(
+    order: &Order,
+    kept: &[Owned],
+    lost_ranges: &[LostRange],
+    seqno: Seqno,
+    bounds: &CursorBounds,
+) -> Vec<Owned> {
     let mut seen = view(order, kept, seqno, bounds);
-    seen.retain(|record| !fences.iter().any(|fence| fence.covers_at(order, &record.key, record.seqno, seqno)));
+    seen.retain(|record| !lost_ranges.iter().any(|fence| fence.covers_at(order, &record.key, record.seqno, seqno)));
     seen
 }
 
 /// True if a fence spans versions of one key only, and a version that no fence hides is the result for that key.
-fn is_decided(order: &Order, left: &[Owned], fences: &[Fence], fence: &Fence, seqno: Seqno) -> bool {
+fn is_decided(order: &Order, left: &[Owned], lost_ranges: &[LostRange], fence: &LostRange, seqno: Seqno) -> bool {
     let Some(key) = fence.only_key(order) else { return false };
     let visible = left.iter().filter(|record| record.key == key && record.seqno <= seqno);
     let newest = visible.max_by_key(|record| record.seqno);
-    newest.is_some_and(|newest| !fences.iter().any(|fence| fence.covers_at(order, key, newest.seqno, seqno)))
+    newest.is_some_and(|newest| !lost_ranges.iter().any(|fence| fence.covers_at(order, key, newest.seqno, seqno)))
 }
 
 /// True if a fence spans a key that a cursor with these bounds may show.
-fn reaches_into((low, high): &CursorBounds, fence: &Fence) -> bool {
+fn reaches_into((low, high): &CursorBounds, fence: &LostRange) -> bool {
     let from_low = match low {
         Bound::Unbounded => true,
         Bound::Included(low) => fence.to.0 >= *low,
@@ -180,20 +186,20 @@ proptest! {
     ) {
         let (order, seqno) = (Order::bytewise(), if at_all { MAX_SEQNO } else { seqno });
         let (older, newer) = records.split_at(records.len() * share / 100);
-        let (kept, fences) = lost(&order, older, &holes);
+        let (kept, lost_ranges) = lost(&order, older, &holes);
         let left = [&kept[..], newer].concat();
         let truth = view(&order, &records, seqno, &bounds);
-        let shown = view_beside(&order, &left, &fences, seqno, &bounds);
+        let shown = view_beside(&order, &left, &lost_ranges, seqno, &bounds);
         for record in &shown {
-            prop_assert!(truth.contains(record), "{:?} is not what was written last: {:?}", record, fences);
+            prop_assert!(truth.contains(record), "{:?} is not what was written last: {:?}", record, lost_ranges);
         }
         for record in truth.iter().filter(|record| !shown.contains(record)) {
-            prop_assert!(fences.iter().any(|fence| fence.may_hide(&order, &record.key, seqno)), "{:?} is lost: {:?}, kept {:?}", record, fences, kept.len());
+            prop_assert!(lost_ranges.iter().any(|fence| fence.may_hide(&order, &record.key, seqno)), "{:?} is lost: {:?}, kept {:?}", record, lost_ranges, kept.len());
         }
         let cursor = |bounds: CursorBounds| {
             let sources: Vec<Box<dyn Cursor>> = vec![
                 Box::new(VecCursor::new(&order, newer)),
-                Box::new(LostRangeCursor::new(order.clone(), Arc::new(fences.clone()))),
+                Box::new(LostRangeCursor::new(order.clone(), Arc::new(lost_ranges.clone()))),
                 Box::new(VecCursor::new(&order, &kept)),
             ];
             let merged = Box::new(MergeCursor::new(order.clone(), sources));
@@ -202,7 +208,7 @@ proptest! {
         // A full walk, in both directions.
         for forward in [true, false] {
             let mut through = cursor((Bound::Unbounded, Bound::Unbounded));
-            let all = view_beside(&order, &left, &fences, seqno, &(Bound::Unbounded, Bound::Unbounded));
+            let all = view_beside(&order, &left, &lost_ranges, seqno, &(Bound::Unbounded, Bound::Unbounded));
             let mut met = go_on(&mut through, if forward { &Move::First } else { &Move::Last });
             let mut found = Vec::new();
             while through.valid() {
@@ -215,11 +221,11 @@ proptest! {
             prop_assert_eq!(&found, &all);
             let truth = view(&order, &records, seqno, &(Bound::Unbounded, Bound::Unbounded));
             for record in truth.iter().filter(|record| !found.contains(record)) {
-                let mut told = fences.iter().filter(|fence| met.contains(&fence.file));
+                let mut told = lost_ranges.iter().filter(|fence| met.contains(&fence.file));
                 prop_assert!(told.any(|fence| fence.may_hide(&order, &record.key, seqno)), "{:?} lost in silence", record);
             }
-            for fence in fences.iter().filter(|fence| met.contains(&fence.file)) {
-                prop_assert!(!is_decided(&order, &left, &fences, fence, seqno), "told of a key that is decided: {:?}", fence);
+            for fence in lost_ranges.iter().filter(|fence| met.contains(&fence.file)) {
+                prop_assert!(!is_decided(&order, &left, &lost_ranges, fence, seqno), "told of a key that is decided: {:?}", fence);
             }
             let count = met.len();
             met.sort();
@@ -243,8 +249,8 @@ proptest! {
             let met = go_on(&mut cursor, step);
             at = to.filter(|at| *at < shown.len());
             let found = cursor.valid().then(|| Owned::from(cursor.record()));
-            prop_assert_eq!(found.as_ref(), at.map(|at| &shown[at]), "after move {}, {:?}, {:?}", n, step, &fences);
-            let told = fences.iter().filter(|fence| met.contains(&fence.file));
+            prop_assert_eq!(found.as_ref(), at.map(|at| &shown[at]), "after move {}, {:?}, {:?}", n, step, &lost_ranges);
+            let told = lost_ranges.iter().filter(|fence| met.contains(&fence.file));
             for fence in told {
                 prop_assert!(reaches_into(&bounds, fence), "after move {n}, {step:?}: {fence:?} of keys beyond {bounds:?}");
             }
@@ -432,7 +438,7 @@ fn who_turns_round_at_a_fence_comes_back_to_what_was_shown() {
     let records = [record("a", 1, Kind::Put), record("c", 2, Kind::Put)];
     let place = |key: &str| (key.as_bytes().to_vec(), 9);
     let (file, offset, verdict) = ("lost".to_owned(), 0, Verdict::Seal);
-    let fence = Fence { from: place("b"), to: place("bb"), bound: 9, file, offset, verdict };
+    let fence = LostRange { from: place("b"), to: place("bb"), bound: 9, file, offset, verdict };
     let sources: Vec<Box<dyn Cursor>> = vec![
         Box::new(LostRangeCursor::new(order.clone(), Arc::new(vec![fence]))),
         Box::new(VecCursor::new(&order, &records)),

@@ -11,9 +11,9 @@ use crate::checksum::Uid;
 use crate::codec::{Reader, put_bytes, put_varint};
 use crate::error::{Error, ErrorKind, Result};
 use crate::expiry::Expiries;
-use crate::fence::Fence;
 use crate::frame::Mark;
 use crate::ledger::{Ledger, LedgerEntry};
+use crate::lost_range::LostRange;
 use crate::names::system_number;
 use crate::record::{MAX_KEY_BYTES, MAX_SEQNO, Seqno};
 use crate::values::{BlobMeta, BlobRef};
@@ -119,16 +119,16 @@ pub enum EditChange {
     /// Frames of the log may point into value files from this edit on.
     LogPoints,
     /// Records were permanently lost: from this edit on, reads in the range return a corruption error.
-    FenceAdded {
+    LostRangeAdded {
         /// The family.
         family: u32,
         /// The lost range's number, from the counter that numbers files: never reused.
         id: u64,
         /// The range, and the known details of the loss.
-        fence: Arc<Fence>,
+        fence: Arc<LostRange>,
     },
     /// A lost range is lifted.
-    FenceLifted {
+    LostRangeLifted {
         /// The family.
         family: u32,
         /// The lost range's number.
@@ -136,7 +136,7 @@ pub enum EditChange {
     },
     /// A table is quarantined: compactions leave it alone until it is removed (a table that is removed and added again
     /// is no longer quarantined).
-    TableBarred {
+    TableQuarantined {
         /// The family.
         family: u32,
         /// The table's number.
@@ -223,14 +223,14 @@ const SEGMENT_SEALED: u64 = 14;
 const PERMANENT: u64 = 16;
 const COUNTERS: u64 = 18;
 const SEGMENT_RETIRED: u64 = 20;
-const FENCE_ADDED: u64 = 22;
+const LOST_RANGE_ADDED: u64 = 22;
 const LOG_WITNESS: u64 = 23;
-const FENCE_LIFTED: u64 = 24;
+const LOST_RANGE_LIFTED: u64 = 24;
 const CUT: u64 = 25;
 const TABLE_WITH_VALUES_ADDED: u64 = 26;
 const LINE: u64 = 27;
 const LOG_POINTS: u64 = 28;
-const TABLE_BARRED: u64 = 29;
+const TABLE_QUARANTINED: u64 = 29;
 const LINES_TAKEN_OUT: u64 = 31;
 const EXPIRED: u64 = 33;
 const TABLE_EXPIRES: u64 = 35;
@@ -311,9 +311,9 @@ impl EditChange {
             | EditChange::TableAdded { family, .. }
             | EditChange::TableRemoved { family, .. }
             | EditChange::Flushed { family, .. }
-            | EditChange::FenceAdded { family, .. }
-            | EditChange::FenceLifted { family, .. }
-            | EditChange::TableBarred { family, .. } => system_number(*family).is_some(),
+            | EditChange::LostRangeAdded { family, .. }
+            | EditChange::LostRangeLifted { family, .. }
+            | EditChange::TableQuarantined { family, .. } => system_number(*family).is_some(),
             _ => false,
         }
     }
@@ -381,18 +381,18 @@ impl EditChange {
                 CUT
             }
             EditChange::LogPoints => LOG_POINTS,
-            EditChange::FenceAdded { family, id, fence } => {
+            EditChange::LostRangeAdded { family, id, fence } => {
                 put_varints(out, [*family as u64, *id]);
                 fence.encode(out);
-                FENCE_ADDED
+                LOST_RANGE_ADDED
             }
-            EditChange::FenceLifted { family, id } => {
+            EditChange::LostRangeLifted { family, id } => {
                 put_varints(out, [*family as u64, *id]);
-                FENCE_LIFTED
+                LOST_RANGE_LIFTED
             }
-            EditChange::TableBarred { family, number } => {
+            EditChange::TableQuarantined { family, number } => {
                 put_varints(out, [*family as u64, *number]);
-                TABLE_BARRED
+                TABLE_QUARANTINED
             }
             EditChange::Line { number, bytes } => {
                 put_varint(out, *number);
@@ -458,13 +458,13 @@ impl EditChange {
                 }
             }
             CUT => EditChange::Cut { offset: reader.varint()?, bytes: reader.varint()?, file: reader.varint()? },
-            FENCE_ADDED => EditChange::FenceAdded {
+            LOST_RANGE_ADDED => EditChange::LostRangeAdded {
                 family: family(reader)?,
                 id: reader.varint()?,
-                fence: Arc::new(Fence::decode(reader)?),
+                fence: Arc::new(LostRange::decode(reader)?),
             },
-            FENCE_LIFTED => EditChange::FenceLifted { family: family(reader)?, id: reader.varint()? },
-            TABLE_BARRED => EditChange::TableBarred { family: family(reader)?, number: reader.varint()? },
+            LOST_RANGE_LIFTED => EditChange::LostRangeLifted { family: family(reader)?, id: reader.varint()? },
+            TABLE_QUARANTINED => EditChange::TableQuarantined { family: family(reader)?, number: reader.varint()? },
             LINE => return Ok(EditChange::Line { number: reader.varint()?, bytes: reader.rest().into() }),
             LOG_POINTS => EditChange::LogPoints,
             LINES_TAKEN_OUT => EditChange::LinesTakenOut { through: reader.varint()? },
@@ -672,12 +672,12 @@ pub(crate) mod tests {
             })
     }
 
-    pub(crate) fn fences() -> impl Strategy<Value = Fence> {
+    pub(crate) fn lost_ranges() -> impl Strategy<Value = LostRange> {
         let places = ((vec(any::<u8>(), 0..9), 0..=MAX_SEQNO), (vec(any::<u8>(), 0..9), 0..=MAX_SEQNO));
         (places, 0..=MAX_SEQNO, "[0-9]{6}\\.tbl", any::<u64>(), 0u64..6).prop_map(
             |((from, to), bound, file, offset, verdict)| {
                 let verdict = Verdict::from_number(verdict);
-                Fence { from, to, bound, file, offset, verdict }
+                LostRange { from, to, bound, file, offset, verdict }
             },
         )
     }
@@ -725,13 +725,13 @@ pub(crate) mod tests {
             any::<u64>().prop_map(|segment| EditChange::SegmentRetired { segment }),
             (0u64..1 << 48).prop_map(|eighth| EditChange::LogWitness { offset: eighth * 8 }),
             any::<(u64, u64, u64)>().prop_map(|(offset, bytes, file)| EditChange::Cut { offset, bytes, file }),
-            (any::<u32>(), any::<u64>(), fences()).prop_map(|(family, id, fence)| EditChange::FenceAdded {
+            (any::<u32>(), any::<u64>(), lost_ranges()).prop_map(|(family, id, fence)| EditChange::LostRangeAdded {
                 family,
                 id,
                 fence: Arc::new(fence)
             }),
-            any::<(u32, u64)>().prop_map(|(family, id)| EditChange::FenceLifted { family, id }),
-            any::<(u32, u64)>().prop_map(|(family, number)| EditChange::TableBarred { family, number }),
+            any::<(u32, u64)>().prop_map(|(family, id)| EditChange::LostRangeLifted { family, id }),
+            any::<(u32, u64)>().prop_map(|(family, number)| EditChange::TableQuarantined { family, number }),
             any::<(u64, Vec<u8>)>().prop_map(|(number, bytes)| EditChange::Line { number, bytes: bytes.into() }),
             any::<u64>().prop_map(|through| EditChange::LinesTakenOut { through }),
             Just(EditChange::LogPoints),

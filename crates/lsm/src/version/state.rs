@@ -10,8 +10,8 @@ use rpds::RedBlackTreeMapSync;
 
 use super::edit::{Edit, EditChange, TableMeta};
 use super::event_log::{EventLine, EventLines};
-use crate::fence::Fence;
 use crate::ledger::Ledger;
+use crate::lost_range::LostRange;
 use crate::names::system_number;
 use crate::planted;
 use crate::record::Seqno;
@@ -68,9 +68,9 @@ pub struct FamilyState {
     /// Its tables by number, each with its level.
     pub tables: BTreeMap<u64, (u8, Arc<TableMeta>)>,
     /// Ranges in which records were permanently lost, by number.
-    pub fences: BTreeMap<u64, Arc<Fence>>,
+    pub lost_ranges: BTreeMap<u64, Arc<LostRange>>,
     /// Numbers of the quarantined tables.
-    pub barred: BTreeSet<u64>,
+    pub quarantined: BTreeSet<u64>,
     /// Counts and sums of the records that compactions dropped because they had expired.
     pub expired: Ledger,
 }
@@ -113,9 +113,12 @@ impl ManifestState {
                 table: Arc::clone(table),
             }));
             changes.extend(
-                family.barred.iter().map(|number| EditChange::TableBarred { family: family.id, number: *number }),
+                family
+                    .quarantined
+                    .iter()
+                    .map(|number| EditChange::TableQuarantined { family: family.id, number: *number }),
             );
-            changes.extend(family.fences.iter().map(|(id, fence)| EditChange::FenceAdded {
+            changes.extend(family.lost_ranges.iter().map(|(id, fence)| EditChange::LostRangeAdded {
                 family: family.id,
                 id: *id,
                 fence: Arc::clone(fence),
@@ -182,8 +185,8 @@ impl ManifestState {
                     options: options.clone(),
                     flushed: 0,
                     tables: BTreeMap::new(),
-                    fences: BTreeMap::new(),
-                    barred: BTreeSet::new(),
+                    lost_ranges: BTreeMap::new(),
+                    quarantined: BTreeSet::new(),
                     expired: Ledger::default(),
                 };
                 self.families.insert_mut(*id, Arc::new(family));
@@ -209,7 +212,7 @@ impl ManifestState {
             }
             EditChange::TableRemoved { family, level, number } => {
                 let family = self.named(*family)?;
-                family.barred.remove(number);
+                family.quarantined.remove(number);
                 let removed = family.tables.remove(number);
                 if removed.is_none_or(|(was, _)| was != *level) {
                     return Err("removes a table that does not exist");
@@ -250,21 +253,21 @@ impl ManifestState {
                 self.cuts.push(RecordedCut { offset: *offset, bytes: *bytes, file: *file });
                 self.saw_file(*file);
             }
-            EditChange::FenceAdded { family, id, fence } => {
-                if self.named(*family)?.fences.insert(*id, Arc::clone(fence)).is_some() {
+            EditChange::LostRangeAdded { family, id, fence } => {
+                if self.named(*family)?.lost_ranges.insert(*id, Arc::clone(fence)).is_some() {
                     return Err("adds a fence that exists");
                 }
                 self.saw_file(*id);
             }
-            EditChange::FenceLifted { family, id } => {
-                self.named(*family)?.fences.remove(id).ok_or("lifts a fence that does not exist")?;
+            EditChange::LostRangeLifted { family, id } => {
+                self.named(*family)?.lost_ranges.remove(id).ok_or("lifts a fence that does not exist")?;
             }
-            EditChange::TableBarred { family, number } => {
+            EditChange::TableQuarantined { family, number } => {
                 let family = self.named(*family)?;
                 if !family.tables.contains_key(number) {
                     return Err("bars a table that does not exist");
                 }
-                family.barred.insert(*number);
+                family.quarantined.insert(*number);
             }
             EditChange::Line { number, bytes } => {
                 if !self.lines.add(*number, Arc::clone(bytes)) {

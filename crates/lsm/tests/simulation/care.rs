@@ -11,8 +11,8 @@ use waxseal_lsm::cursor::Cursor;
 use waxseal_lsm::db::{At, Db, Event, Listener, Parts, Remedy, Replacement};
 use waxseal_lsm::env::sim::{Crash, Loss, SimFs};
 use waxseal_lsm::error::{Result, Verdict};
-use waxseal_lsm::fence::Fence;
 use waxseal_lsm::ledger::Ledger;
+use waxseal_lsm::lost_range::LostRange;
 use waxseal_lsm::options::{CfOptions, Durability, Settings};
 use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_lsm::seam::RecordSource;
@@ -126,9 +126,9 @@ impl Store {
     }
 }
 
-fn fence(from: &str, to: &str, bound: Seqno) -> Fence {
+fn fence(from: &str, to: &str, bound: Seqno) -> LostRange {
     let (from, to) = ((from.as_bytes().to_vec(), bound), (to.as_bytes().to_vec(), 0));
-    Fence { from, to, bound, file: "000077.tbl".into(), offset: 64, verdict: Verdict::Seal }
+    LostRange { from, to, bound, file: "000077.tbl".into(), offset: 64, verdict: Verdict::Seal }
 }
 
 /// Lost ranges and quarantined tables are known after a reopen.
@@ -139,12 +139,12 @@ pub fn fences_and_bars_are_remembered() {
     store.db().flush().unwrap();
     let family = store.db().family("default").unwrap();
     let tables = store.tables();
-    store.db().bar_tables(&family, &tables).unwrap();
-    store.db().add_fences(&family, vec![fence("c", "d", 2)]).unwrap();
+    store.db().quarantine_tables(&family, &tables).unwrap();
+    store.db().add_lost_ranges(&family, vec![fence("c", "d", 2)]).unwrap();
     store.kill_and_open();
     let family = store.db().family("default").unwrap();
-    assert_eq!(store.db().fences(&family).len(), 1);
-    assert_eq!(store.db().barred_tables(&family), tables);
+    assert_eq!(store.db().lost_ranges(&family).len(), 1);
+    assert_eq!(store.db().quarantined_tables(&family), tables);
     store.put("a", "2").unwrap();
     store.compact();
     assert!(store.tables().contains(&tables[0]));
@@ -158,7 +158,7 @@ pub fn tombstones_stay_under_fences() {
     }
     store.put("x", "1").unwrap();
     let family = store.db().family("default").unwrap();
-    store.db().add_fences(&family, vec![fence("b", "d", 0)]).unwrap();
+    store.db().add_lost_ranges(&family, vec![fence("b", "d", 0)]).unwrap();
     store.compact();
     let tombstones = store.db().metrics().families[0].levels.iter().map(|level| level.tombstones).sum::<u64>();
     assert_eq!(tombstones, 1);
@@ -278,7 +278,7 @@ pub fn a_damaged_compaction_names_its_table() {
     store.compact();
     let name = format!("{:06}.tbl", tables[0]);
     assert_eq!(store.heard.take(), [format!("barred {name}"), format!("Seal in {name} of default")]);
-    assert_eq!((store.tables(), store.db().barred_tables(&family)), (tables.clone(), tables[..1].to_vec()));
+    assert_eq!((store.tables(), store.db().quarantined_tables(&family)), (tables.clone(), tables[..1].to_vec()));
     *protector.rotten.lock().unwrap() = None;
     assert_eq!(store.rows(0).len(), 5);
 }

@@ -218,7 +218,7 @@ type KeySpan = (Vec<u8>, Vec<u8>);
 fn give_up(world: &mut World, at: &str) -> Result<Report> {
     let mut lost: BTreeMap<String, Vec<KeySpan>> = BTreeMap::new();
     for family in world.db().families() {
-        for (_, fence) in world.db().fences(&family) {
+        for (_, fence) in world.db().lost_ranges(&family) {
             lost.entry(family.name().to_owned()).or_default().push((fence.from.0, fence.to.0));
         }
     }
@@ -281,7 +281,7 @@ pub fn stopped_repairs(config: Config, most: usize) -> u64 {
                 let at = format!("{at}, {}, repair stopped at step {step}", config.name);
                 read_all(world.db(), world.oracle.now(), &at);
                 let family = world.db().family("default").expect("family");
-                let fenced = !world.db().fences(&family).is_empty();
+                let fenced = !world.db().lost_ranges(&family).is_empty();
                 let look = verify(world.db(), VerifyOptions::default()).expect("verify");
                 let torn = fenced && look.structural + look.corrupted > 0;
                 assert!(!torn, "{at}: a fence, and the table that it stands for: {look}");

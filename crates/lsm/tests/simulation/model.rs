@@ -98,7 +98,7 @@ impl Run {
     /// a wrong seal, because the job is retried or its table quarantined.
     fn hears_of_no_damage(&mut self, kind: &str, faulted: bool) {
         let heard = self.world.tally.get("event: corruption");
-        let hurt = matches!(kind, "hurt and mend" | "fault") || faulted || self.world.fences != Some(0);
+        let hurt = matches!(kind, "hurt and mend" | "fault") || faulted || self.world.lost_ranges != Some(0);
         assert!(hurt || heard == self.caused, "{kind}: {} reports of damage that nobody caused", heard - self.caused);
         self.caused = heard;
     }

@@ -9,7 +9,7 @@ use waxseal_lsm::db::Db;
 use waxseal_lsm::env::Machine;
 use waxseal_lsm::env::sim::{Crash, Fault, Loss};
 use waxseal_lsm::error::{Result, Verdict};
-use waxseal_lsm::fence::Fence;
+use waxseal_lsm::lost_range::LostRange;
 use waxseal_lsm::options::Durability;
 
 use crate::beside;
@@ -47,7 +47,7 @@ pub const SCENARIOS: [(&str, Scenario); 29] = [
     ("fsync failed", fsync_failed),
     ("read-only beside the writer", beside),
     ("records without seals adopted", adoption),
-    ("fences and bars", fences),
+    ("fences and bars", lost_ranges),
     ("export and import", exchanged),
     ("large values flushed", values_flushed),
     ("value files collected", values_collected),
@@ -407,13 +407,13 @@ fn adoption(world: &mut World) -> Result<()> {
 
 /// Two lost ranges are added in one edit and removed in one, and tables are quarantined and freed; a reopen preserves
 /// all of it.
-fn fences(world: &mut World) -> Result<()> {
+fn lost_ranges(world: &mut World) -> Result<()> {
     many_puts(world, 12)?;
     world.db().flush()?;
     world.oracle.sync();
     let family = world.db().family("default").expect("family");
     let tables: Vec<u64> = world.db().tables(&family)?.iter().map(|table| table.meta().number).collect();
-    let span = |from: &[u8], to: &[u8]| Fence {
+    let span = |from: &[u8], to: &[u8]| LostRange {
         from: (from.to_vec(), 1_000),
         to: (to.to_vec(), 0),
         bound: 1_000,
@@ -421,22 +421,22 @@ fn fences(world: &mut World) -> Result<()> {
         offset: 64,
         verdict: Verdict::Seal,
     };
-    world.fences = None;
-    world.db().add_fences(&family, vec![span(FENCED, b"~b"), span(b"~c", b"~d")])?;
+    world.lost_ranges = None;
+    world.db().add_lost_ranges(&family, vec![span(FENCED, b"~b"), span(b"~c", b"~d")])?;
     alive(world)?;
-    world.fences = Some(2);
+    world.lost_ranges = Some(2);
     many_puts(world, 6)?;
-    world.db().bar_tables(&family, &tables)?;
+    world.db().quarantine_tables(&family, &tables)?;
     alive(world)?;
-    assert_eq!(world.db().barred_tables(&family), tables);
+    assert_eq!(world.db().quarantined_tables(&family), tables);
     world.db().compact(&family, &(Bound::Unbounded, Bound::Unbounded))?;
     world.oracle.sync();
     world.db().free_tables(&family, &tables)?;
-    let numbers: Vec<u64> = world.db().fences(&family).iter().map(|(number, _)| *number).collect();
-    world.fences = None;
-    world.db().lift_fences(&family, &numbers)?;
+    let numbers: Vec<u64> = world.db().lost_ranges(&family).iter().map(|(number, _)| *number).collect();
+    world.lost_ranges = None;
+    world.db().lift_lost_ranges(&family, &numbers)?;
     alive(world)?;
-    world.fences = Some(0);
+    world.lost_ranges = Some(0);
     many_puts(world, 3)
 }
 

@@ -13,7 +13,7 @@ use waxseal_lsm::db::{At, Db, Event, Family, Listener, Parts, Precondition, Reas
 use waxseal_lsm::env::sim::{Crash, SimFs};
 use waxseal_lsm::env::{Env, SeededRandom};
 use waxseal_lsm::error::{Error, ErrorKind, Result};
-use waxseal_lsm::fence::Fence;
+use waxseal_lsm::lost_range::LostRange;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, SealLayout, Settings, Verify};
 use waxseal_lsm::order::{Comparator, Order};
 use waxseal_lsm::record::{Kind, Seqno};
@@ -264,7 +264,7 @@ pub struct World {
     /// The lower half of the configuration epoch.
     pub epoch: u32,
     /// Number of lost ranges in the default family; `None` if it may be 0 or 2.
-    pub fences: Option<usize>,
+    pub lost_ranges: Option<usize>,
     /// Versions with known seqnos.
     pub history: History,
     /// Event log entries checked so far.
@@ -291,7 +291,7 @@ impl World {
             plan: u64::MAX,
             sealer: (config.seals != Seals::None).then(|| beside::sealer(config.seals)),
             epoch: 0,
-            fences: Some(0),
+            lost_ranges: Some(0),
             history: History::default(),
             told: Default::default(),
             seed,
@@ -738,8 +738,8 @@ impl World {
     pub fn give_up_lost_values(&mut self) -> bool {
         let (db, mut any) = (self.db().clone(), false);
         for family in db.families() {
-            let is_value = |fence: &Fence| fence.from == fence.to && fence.file.ends_with(".val");
-            let lost = db.fences(&family).into_iter().filter(|(_, fence)| is_value(fence));
+            let is_value = |fence: &LostRange| fence.from == fence.to && fence.file.ends_with(".val");
+            let lost = db.lost_ranges(&family).into_iter().filter(|(_, fence)| is_value(fence));
             for (number, fence) in lost.collect::<Vec<_>>() {
                 any = true;
                 self.tally.add("value of the log lost", 1);
@@ -751,7 +751,7 @@ impl World {
                     let deleted = db.commit(&mut batch, Durability::Sync); // the oracle expects it after a crash
                     assert!(deleted.is_ok() || self.sim.is_crashed(), "seed {}: {deleted:?}", self.seed);
                 }
-                let lifted = db.lift_fences(&family, &[number]);
+                let lifted = db.lift_lost_ranges(&family, &[number]);
                 assert!(lifted.is_ok() || self.sim.is_crashed(), "seed {}: {lifted:?}", self.seed);
             }
         }
@@ -784,13 +784,13 @@ impl World {
             let report = self.db().recovery();
             panic!("seed {}, {}: {what}\n{report:?}", self.seed, self.config.name);
         }
-        self.check_fences();
+        self.check_lost_ranges();
         if machine {
             self.history = History::default(); // seqnos do not tell which versions are lost
         }
         self.check_watched();
         if self.sealer.is_some()
-            && self.fences == Some(0)
+            && self.lost_ranges == Some(0)
             && let Err(error) = self.check_digests()
         {
             assert!(self.sim.is_crashed(), "seed {}: the digest after recovery: {error}", self.seed);
@@ -813,10 +813,10 @@ impl World {
     }
 
     /// Checks that the lost ranges of an edit exist all or not at all, and that reads respect them.
-    fn check_fences(&self) {
+    fn check_lost_ranges(&self) {
         let family = self.db().family("default").expect("the default family");
-        let found = self.db().fences(&family).len();
-        assert!(self.fences.map_or(found == 0 || found == 2, |expected| found == expected), "{found} fences");
+        let found = self.db().lost_ranges(&family).len();
+        assert!(self.lost_ranges.map_or(found == 0 || found == 2, |expected| found == expected), "{found} fences");
         let answer = self.db().get(&family, FENCED, At::Latest, &mut |_| {});
         assert!(answer.is_err() == (found > 0) || self.sim.is_crashed(), "{found} fences, and {answer:?}");
     }

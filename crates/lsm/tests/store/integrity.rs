@@ -12,7 +12,7 @@ use waxseal_lsm::db::{At, Db, Event, Family, Listener, Parts, Remedy};
 use waxseal_lsm::env::work::Mode;
 use waxseal_lsm::env::{Env, SimFs};
 use waxseal_lsm::error::{Error, Result, Verdict};
-use waxseal_lsm::fence::Fence;
+use waxseal_lsm::lost_range::LostRange;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Verify};
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Record};
 use waxseal_lsm::seam::{Check, Companions, Draft, Protection};
@@ -412,7 +412,7 @@ fn fences_of_the_manifest_hold_for_gets_and_cursors() {
     let stage = Stage::filled(wide());
     let place = |n: usize, seqno| (record(n, 0).0, seqno);
     let seqno = stage.db.metrics().visible_seqno;
-    let fence = Fence {
+    let fence = LostRange {
         from: place(10, MAX_SEQNO),
         to: place(14, 0),
         bound: seqno,
@@ -420,7 +420,7 @@ fn fences_of_the_manifest_hold_for_gets_and_cursors() {
         offset: 64,
         verdict: Verdict::Seal,
     };
-    stage.db.add_fences(&stage.family(), vec![fence.clone()]).unwrap();
+    stage.db.add_lost_ranges(&stage.family(), vec![fence.clone()]).unwrap();
     put(&stage.db, &stage.family(), &record(12, 0).0, b"newer", Durability::Os).unwrap();
     let hidden = |n: usize| (10..=14).contains(&n) && n != 12;
     for n in 0..100 {
@@ -448,8 +448,8 @@ fn fences_of_the_manifest_hold_for_gets_and_cursors() {
         .unwrap();
     assert_eq!(keys.len(), 2);
     assert!(stage.db.multi_get(&stage.family(), &[&record(11, 0).0], At::Latest, &mut |_, _| ()).is_err());
-    let fences: Vec<u64> = stage.db.fences(&stage.family()).iter().map(|(id, _)| *id).collect();
-    stage.db.lift_fences(&stage.family(), &fences).unwrap();
+    let lost_ranges: Vec<u64> = stage.db.lost_ranges(&stage.family()).iter().map(|(id, _)| *id).collect();
+    stage.db.lift_lost_ranges(&stage.family(), &lost_ranges).unwrap();
     assert_eq!(walk(&stage.db, &stage.family(), Verify::Always, true).0.len(), 100);
 }
 

@@ -8,8 +8,8 @@ use waxseal_lsm::cursor::Cursor;
 use waxseal_lsm::db::{At, Db, Event, Listener, Parts, Replacement};
 use waxseal_lsm::env::sim::{Fault, SimFs};
 use waxseal_lsm::error::{ErrorKind, Result, Verdict};
-use waxseal_lsm::fence::Fence;
 use waxseal_lsm::ledger::Ledger;
+use waxseal_lsm::lost_range::LostRange;
 use waxseal_lsm::options::{CfOptions, Durability, SealLayout, Settings};
 use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_lsm::seam::RecordSource;
@@ -69,12 +69,12 @@ impl Cursor for List {
     }
 }
 
-fn fence(from: &[u8], to: &[u8], bound: Seqno) -> Fence {
+fn fence(from: &[u8], to: &[u8], bound: Seqno) -> LostRange {
     let (from, to) = ((from.to_vec(), bound), (to.to_vec(), 0));
-    Fence { from, to, bound, file: "000077.tbl".into(), offset: 64, verdict: Verdict::Seal }
+    LostRange { from, to, bound, file: "000077.tbl".into(), offset: 64, verdict: Verdict::Seal }
 }
 
-fn replacement(records: Option<&mut dyn Cursor>, puts: u64, fenced: Vec<Fence>) -> Replacement<'_> {
+fn replacement(records: Option<&mut dyn Cursor>, puts: u64, fenced: Vec<LostRange>) -> Replacement<'_> {
     let mut expected = Ledger::default();
     expected.puts.count = puts;
     Replacement { records, expected, summed: false, base_seqno: 0, fenced, lifted: Vec::new() }
@@ -98,13 +98,13 @@ fn fences_stay_over_reopening_rotation_and_copies_until_they_are_lifted() {
     let family = default(&db);
     fill(&db, 0..20, 0);
     let kept = fence(b"key-0003", b"key-0005", 4);
-    db.add_fences(&family, vec![fence(b"a", b"b", 1), kept.clone()]).unwrap();
-    let ids: Vec<u64> = db.fences(&family).iter().map(|(id, _)| *id).collect();
-    db.lift_fences(&family, &ids[..1]).unwrap();
-    assert_kind(db.lift_fences(&family, &ids[..1]).map(drop), ErrorKind::Invalid, "lifted twice");
+    db.add_lost_ranges(&family, vec![fence(b"a", b"b", 1), kept.clone()]).unwrap();
+    let ids: Vec<u64> = db.lost_ranges(&family).iter().map(|(id, _)| *id).collect();
+    db.lift_lost_ranges(&family, &ids[..1]).unwrap();
+    assert_kind(db.lift_lost_ranges(&family, &ids[..1]).map(drop), ErrorKind::Invalid, "lifted twice");
     assert_eq!(*heard.0.lock().unwrap(), ["fenced 000077.tbl", "fenced 000077.tbl", "lifted 000077.tbl"]);
     let expected = vec![(ids[1], kept)];
-    assert_eq!(db.fences(&family), expected);
+    assert_eq!(db.lost_ranges(&family), expected);
     db.checkpoint(Path::new("/copy")).unwrap();
     for _ in 0..3 {
         fill(&db, 0..200, 1); // edits and rotations
@@ -114,17 +114,17 @@ fn fences_stay_over_reopening_rotation_and_copies_until_they_are_lifted() {
     kill(&sim, db);
     for store in [&*dir, Path::new("/copy")] {
         let db = open(&sim, store);
-        assert_eq!(db.fences(&default(&db)), expected);
+        assert_eq!(db.lost_ranges(&default(&db)), expected);
         db.close().unwrap();
         let reader = read_only(&sim, store).unwrap();
-        assert_eq!(reader.fences(&default(&reader)), expected);
+        assert_eq!(reader.lost_ranges(&default(&reader)), expected);
         let db = open(&sim, store);
-        db.lift_fences(&default(&db), &[ids[1]]).unwrap();
+        db.lift_lost_ranges(&default(&db), &[ids[1]]).unwrap();
         reader.refresh().unwrap();
-        assert_eq!(reader.fences(&default(&reader)), []);
+        assert_eq!(reader.lost_ranges(&default(&reader)), []);
         kill(&sim, db);
         let db = open(&sim, store);
-        assert_eq!(db.fences(&default(&db)), []);
+        assert_eq!(db.lost_ranges(&default(&db)), []);
         db.close().unwrap();
     }
 }
@@ -136,12 +136,12 @@ fn a_barred_table_is_left_alone_after_reopening_too_until_it_is_freed() {
     fill(&db, 0..20, 0);
     db.flush().unwrap();
     let old = tables(&sim, &dir);
-    db.bar_tables(&default(&db), &old).unwrap();
-    assert_kind(db.bar_tables(&default(&db), &[999]), ErrorKind::Invalid, "no such table");
+    db.quarantine_tables(&default(&db), &old).unwrap();
+    assert_kind(db.quarantine_tables(&default(&db), &[999]), ErrorKind::Invalid, "no such table");
     assert_eq!(*heard.0.lock().unwrap(), [format!("barred {}", old[0])]);
     kill(&sim, db);
     let db = open(&sim, &dir);
-    assert_eq!(db.barred_tables(&default(&db)), old);
+    assert_eq!(db.quarantined_tables(&default(&db)), old);
     for round in 1..5 {
         fill(&db, 0..20, round);
         db.flush().unwrap();
@@ -150,10 +150,10 @@ fn a_barred_table_is_left_alone_after_reopening_too_until_it_is_freed() {
     db.compact(&default(&db), &ALL).unwrap();
     assert!(tables(&sim, &dir).contains(&old[0]));
     db.free_tables(&default(&db), &old).unwrap();
-    assert_eq!(db.barred_tables(&default(&db)), []);
+    assert_eq!(db.quarantined_tables(&default(&db)), []);
     kill(&sim, db);
     let db = open(&sim, &dir);
-    assert_eq!(db.barred_tables(&default(&db)), []);
+    assert_eq!(db.quarantined_tables(&default(&db)), []);
     db.compact(&default(&db), &ALL).unwrap();
     assert!(!tables(&sim, &dir).contains(&old[0]));
     assert_eq!(rows(&db, &default(&db), At::Latest).unwrap(), filled(0..20, 4));
@@ -168,12 +168,12 @@ fn a_bar_that_found_no_room_is_written_by_the_next_call() {
     db.flush().unwrap();
     let old = tables(&sim, &dir);
     sim.fail_at(sim.steps(), Fault::Error(std::io::ErrorKind::StorageFull));
-    db.bar_tables(&default(&db), &old).unwrap_err();
+    db.quarantine_tables(&default(&db), &old).unwrap_err();
     assert!(sim.clear_faults());
-    db.bar_tables(&default(&db), &old).unwrap();
+    db.quarantine_tables(&default(&db), &old).unwrap();
     kill(&sim, db);
     let db = open(&sim, &dir);
-    assert_eq!(db.barred_tables(&default(&db)), old);
+    assert_eq!(db.quarantined_tables(&default(&db)), old);
 }
 
 #[test]
@@ -198,19 +198,19 @@ fn a_table_is_replaced_by_what_is_left_of_it_and_a_fence_in_one_edit() {
     assert_eq!((tables(&sim, &dir), rows(&db, &family, At::Latest).unwrap()), (old.clone(), before));
 
     // No compaction takes a held table.
-    db.bar_tables(&family, &old).unwrap();
+    db.quarantine_tables(&family, &old).unwrap();
     let holding = held();
-    assert!(db.bar_tables(&family, &old).is_err(), "whoever holds it may be moving it, and is waited for");
+    assert!(db.quarantine_tables(&family, &old).is_err(), "whoever holds it may be moving it, and is waited for");
     let level = holding.tables().next().unwrap().0;
     fill(&db, 100..120, 0);
     db.flush().unwrap();
     assert!(!db.step().unwrap() || tables(&sim, &dir).contains(&old[0]));
     let new = holding.replace(replacement(Some(&mut left()), 19, vec![lost.clone()])).unwrap();
     assert_eq!((new.len(), level > 0), (1, true));
-    assert_eq!(db.barred_tables(&family), []);
+    assert_eq!(db.quarantined_tables(&family), []);
     let check = |db: &Db| {
         let family = default(db);
-        assert_eq!(db.fences(&family).iter().map(|(_, fence)| fence).collect::<Vec<_>>(), [&lost]);
+        assert_eq!(db.lost_ranges(&family).iter().map(|(_, fence)| fence).collect::<Vec<_>>(), [&lost]);
         assert_eq!(get(db, &family, &record(6, 0).0, At::Latest).unwrap().unwrap(), b"what is left");
         assert!(!tables(&sim, &dir).contains(&old[0]) && tables(&sim, &dir).contains(&new[0].number));
     };
@@ -221,10 +221,10 @@ fn a_table_is_replaced_by_what_is_left_of_it_and_a_fence_in_one_edit() {
     assert!(db.hold_tables(&default(&db), &old).unwrap().is_none());
 
     // A table replaced by no records, and a removed lost range.
-    let (id, _) = db.fences(&default(&db))[0].clone();
+    let (id, _) = db.lost_ranges(&default(&db))[0].clone();
     let held = db.hold_tables(&default(&db), &[new[0].number]).unwrap().unwrap();
     held.replace(Replacement { lifted: vec![id], ..replacement(None, 0, vec![]) }).unwrap();
-    assert_eq!(db.fences(&default(&db)), []);
+    assert_eq!(db.lost_ranges(&default(&db)), []);
     assert_eq!(get(&db, &default(&db), &record(6, 0).0, At::Latest).unwrap(), None);
 }
 
@@ -237,14 +237,14 @@ fn tombstones_stay_at_the_bottom_while_a_fence_covers_them() {
         delete(&db, &family, &record(n, 0).0).unwrap();
     }
     put(&db, &family, b"key-9999", b"v", Durability::Os).unwrap();
-    db.add_fences(&family, vec![fence(b"key-0003", b"key-0005", 0)]).unwrap();
+    db.add_lost_ranges(&family, vec![fence(b"key-0003", b"key-0005", 0)]).unwrap();
     let tombstones = |db: &Db| {
         db.compact(&default(db), &ALL).unwrap();
         db.metrics().families[0].levels.iter().map(|level| level.tombstones).sum::<u64>()
     };
     assert_eq!(tombstones(&db), 3);
-    let (id, _) = db.fences(&family)[0].clone();
-    db.lift_fences(&family, &[id]).unwrap();
+    let (id, _) = db.lost_ranges(&family)[0].clone();
+    db.lift_lost_ranges(&family, &[id]).unwrap();
     assert_eq!(tombstones(&db), 0);
 }
 

@@ -10,8 +10,8 @@ use waxseal_lsm::db::{At, Db, Parts, RecordPlace, Replacement};
 use waxseal_lsm::env::Env;
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::error::{ErrorKind, Verdict};
-use waxseal_lsm::fence::Fence;
 use waxseal_lsm::ledger::Ledger;
+use waxseal_lsm::lost_range::LostRange;
 use waxseal_lsm::options::{CfOptions, Durability, Settings, Verify};
 use waxseal_lsm::record::{Kind, Record};
 use waxseal_lsm::seam::{Check, Plain};
@@ -67,10 +67,10 @@ fn every_work_leaves_its_line_and_reading_opening_and_closing_none() {
     db.compact(&default(&db), &ALL).unwrap();
     tell(&db);
     let table = db.tables(&default(&db)).unwrap()[0].meta().number;
-    db.bar_tables(&default(&db), &[table]).unwrap();
+    db.quarantine_tables(&default(&db), &[table]).unwrap();
     db.free_tables(&default(&db), &[table]).unwrap();
     tell(&db);
-    let fence = Fence {
+    let fence = LostRange {
         from: (b"x".to_vec(), 9),
         to: (b"y".to_vec(), 0),
         bound: 9,
@@ -78,9 +78,9 @@ fn every_work_leaves_its_line_and_reading_opening_and_closing_none() {
         offset: 64,
         verdict: Verdict::Seal,
     };
-    db.add_fences(&default(&db), vec![fence.clone(), fence]).unwrap();
-    let numbers: Vec<u64> = db.fences(&default(&db)).iter().map(|(number, _)| *number).collect();
-    db.lift_fences(&default(&db), &numbers).unwrap();
+    db.add_lost_ranges(&default(&db), vec![fence.clone(), fence]).unwrap();
+    let numbers: Vec<u64> = db.lost_ranges(&default(&db)).iter().map(|(number, _)| *number).collect();
+    db.lift_lost_ranges(&default(&db), &numbers).unwrap();
     tell(&db);
     put(&db, &users, b"k", b"v", Durability::Os).unwrap();
     db.ingest(&users, &mut || Ok(Box::new(db.tables(&default(&db))?[0].table()?.cursor(false)))).unwrap();
@@ -318,8 +318,8 @@ fn a_version_is_found_where_it_stands() {
     assert!(matches!(last.place, RecordPlace::Table { offset, .. } if offset > 64), "{last:?}");
     assert_eq!(located(b"key-0", At::Latest), None);
     let (from, to) = ((b"key-0002".to_vec(), 1000), (b"key-0002".to_vec(), 0));
-    let fence = Fence { from, to, bound: 1000, file: "000001.tbl".into(), offset: 64, verdict: Verdict::Seal };
-    db.add_fences(&family, vec![fence]).unwrap();
+    let fence = LostRange { from, to, bound: 1000, file: "000001.tbl".into(), offset: 64, verdict: Verdict::Seal };
+    db.add_lost_ranges(&family, vec![fence]).unwrap();
     assert!(db.locate(&family, b"key-0002", At::Latest).unwrap_err().is_corruption());
     assert!(located(b"key-0003", At::Latest).is_some());
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use waxseal_lsm::error::Verdict;
-use waxseal_lsm::fence::Fence;
+use waxseal_lsm::lost_range::LostRange;
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::Seqno;
 
@@ -34,7 +34,7 @@ pub(super) struct Losses {
 
 impl Losses {
     /// Adds a lost range of a family.
-    pub(super) fn add(&mut self, family: u32, fence: Fence) {
+    pub(super) fn add(&mut self, family: u32, fence: LostRange) {
         self.known.entry(family).or_default().add(fence, ());
     }
 
@@ -69,19 +69,25 @@ impl Losses {
 
     /// Returns the lost ranges of the new store: records up to `bound` may be older than a lost record. `None` if a
     /// range must cover all keys and the family's order names no last key.
-    pub(super) fn fences(&mut self, family: u32, flushed: Seqno, order: &Order, bound: Seqno) -> Option<Vec<Fence>> {
+    pub(super) fn lost_ranges(
+        &mut self,
+        family: u32,
+        flushed: Seqno,
+        order: &Order,
+        bound: Seqno,
+    ) -> Option<Vec<LostRange>> {
         self.sort(family, order);
-        let narrowed = |fence: &Fence| Fence {
+        let narrowed = |fence: &LostRange| LostRange {
             offset: fence.offset,
-            ..Fence::over(&fence.from.0, &fence.to.0, bound, &fence.file, fence.verdict)
+            ..LostRange::over(&fence.from.0, &fence.to.0, bound, &fence.file, fence.verdict)
         };
         let known = self.known.get(&family);
-        let mut fences: Vec<Fence> = known.into_iter().flat_map(Spans::fences).map(narrowed).collect();
+        let mut lost_ranges: Vec<LostRange> = known.into_iter().flat_map(Spans::lost_ranges).map(narrowed).collect();
         if let Some(loss) = self.anywhere(flushed).next() {
-            let all = Fence::over_all(order, bound, &loss.file, loss.verdict)?;
-            fences.push(Fence { offset: loss.offset, ..all });
+            let all = LostRange::over_all(order, bound, &loss.file, loss.verdict)?;
+            lost_ranges.push(LostRange { offset: loss.offset, ..all });
         }
-        Some(fences)
+        Some(lost_ranges)
     }
 }
 
@@ -95,7 +101,7 @@ mod tests {
         let mut losses = Losses::default();
         // The lost range lies between b@7 and d@4, which were both found; no lost seqno exceeds 9.
         let (from, to) = ((b"b".to_vec(), 6), (b"d".to_vec(), 5));
-        let fence = Fence { from, to, ..Fence::over(b"", b"", 9, "000001.tbl", Verdict::Seal) };
+        let fence = LostRange { from, to, ..LostRange::over(b"", b"", 9, "000001.tbl", Verdict::Seal) };
         losses.add(0, fence.clone());
         losses.add(0, fence);
         for (key, seqno, hidden) in
@@ -106,9 +112,9 @@ mod tests {
         }
         // In the new store the range covers all versions of its boundary keys; the bound separates the authoritative
         // ones.
-        let fences = losses.fences(0, 0, &order, 100).unwrap();
-        assert_eq!(fences, [Fence::over(b"b", b"d", 100, "000001.tbl", Verdict::Seal)]);
-        assert!(losses.fences(1, 0, &order, 100).unwrap().is_empty());
+        let lost_ranges = losses.lost_ranges(0, 0, &order, 100).unwrap();
+        assert_eq!(lost_ranges, [LostRange::over(b"b", b"d", 100, "000001.tbl", Verdict::Seal)]);
+        assert!(losses.lost_ranges(1, 0, &order, 100).unwrap().is_empty());
     }
 
     #[test]
@@ -123,7 +129,7 @@ mod tests {
         });
         assert!(losses.cover(3, 40, &order, b"k", 50) && !losses.cover(3, 40, &order, b"k", 51));
         assert!(!losses.cover(3, 50, &order, b"k", 1));
-        assert_eq!(losses.fences(3, 40, &order, 7).unwrap().len(), 1);
-        assert!(losses.fences(3, 50, &order, 7).unwrap().is_empty());
+        assert_eq!(losses.lost_ranges(3, 40, &order, 7).unwrap().len(), 1);
+        assert!(losses.lost_ranges(3, 50, &order, 7).unwrap().is_empty());
     }
 }

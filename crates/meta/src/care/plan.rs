@@ -1,8 +1,8 @@
 //! Pure decisions of repair: which candidates restore a loss, and which losses remain.
 
 use waxseal_lsm::db::OwnedRecord;
-use waxseal_lsm::fence::Fence;
 use waxseal_lsm::ledger::{Ledger, LedgerEntry};
+use waxseal_lsm::lost_range::LostRange;
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Seqno};
 
@@ -43,8 +43,8 @@ pub(super) fn explains(deficit: &Ledger, has_gaps: bool, room: Option<u64>, summ
 pub(super) fn gaps_at_ends(
     order: &Order,
     ends: Option<&(KeyPosition, KeyPosition)>,
-    all: &Fence,
-) -> [Option<Fence>; 2] {
+    all: &LostRange,
+) -> [Option<LostRange>; 2] {
     let Some((first, last)) = ends else { return [Some(all.clone()), None] };
     let is_short = |low: &[u8], high: &[u8]| order.compare(low, high).is_lt();
     let before = is_short(&all.from.0, &first.0).then(|| between(order, None, Some(first), all)).flatten();
@@ -137,7 +137,7 @@ pub(super) enum TablePiece<R> {
     /// A record that was found.
     Record(R),
     /// A gap in which records may have been lost.
-    Gap(Fence),
+    Gap(LostRange),
 }
 
 impl TablePiece<OwnedRecord> {
@@ -166,8 +166,8 @@ pub(super) fn between(
     order: &Order,
     left: Option<&KeyPosition>,
     right: Option<&KeyPosition>,
-    span: &Fence,
-) -> Option<Fence> {
+    span: &LostRange,
+) -> Option<LostRange> {
     let mut fence = span.clone();
     if let Some((key, seqno)) = left {
         let behind = match seqno.checked_sub(1) {
@@ -195,7 +195,7 @@ fn earlier(order: &Order, a: KeyPosition, b: KeyPosition) -> KeyPosition {
 }
 
 /// Returns true if a record's position and seqno lie in a gap.
-pub(super) fn stands_in(order: &Order, gap: &Fence, key: &[u8], seqno: Seqno) -> bool {
+pub(super) fn stands_in(order: &Order, gap: &LostRange, key: &[u8], seqno: Seqno) -> bool {
     seqno <= gap.bound
         && order.compare_internal((&gap.from.0, gap.from.1), (key, seqno)).is_le()
         && order.compare_internal((key, seqno), (&gap.to.0, gap.to.1)).is_le()
@@ -208,9 +208,16 @@ mod tests {
     use waxseal_lsm::checksum::mix;
     use waxseal_lsm::error::Verdict;
 
-    fn gap(from: (&str, Seqno), to: (&str, Seqno)) -> Fence {
+    fn gap(from: (&str, Seqno), to: (&str, Seqno)) -> LostRange {
         let place = |(key, seqno): (&str, Seqno)| (key.as_bytes().to_vec(), seqno);
-        Fence { from: place(from), to: place(to), bound: 90, file: String::new(), offset: 0, verdict: Verdict::Seal }
+        LostRange {
+            from: place(from),
+            to: place(to),
+            bound: 90,
+            file: String::new(),
+            offset: 0,
+            verdict: Verdict::Seal,
+        }
     }
 
     proptest! {
@@ -287,7 +294,7 @@ mod tests {
     fn a_table_that_does_not_reach_its_own_keys_has_gaps_at_its_ends() {
         let order = Order::bytewise();
         let place = |key: &str, seqno| (key.as_bytes().to_vec(), seqno);
-        let all = Fence::over(b"b", b"x", 90, "t", Verdict::Ledger);
+        let all = LostRange::over(b"b", b"x", 90, "t", Verdict::Ledger);
         let ends = |first: &str, last: &str| gaps_at_ends(&order, Some(&(place(first, 7), place(last, 5))), &all);
         assert_eq!(ends("b", "x"), [None, None]);
         let [before, behind] = ends("c", "w").map(Option::unwrap);

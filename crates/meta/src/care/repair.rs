@@ -22,8 +22,8 @@ use waxseal_lsm::checksum::Uid;
 use waxseal_lsm::cursor::ListCursor;
 use waxseal_lsm::db::{Db, Family, HeldTables, OwnedRecord, Replacement, TableRef};
 use waxseal_lsm::error::{Error, ErrorKind, Result, Verdict};
-use waxseal_lsm::fence::Fence;
 use waxseal_lsm::ledger::Ledger;
+use waxseal_lsm::lost_range::LostRange;
 use waxseal_lsm::planted;
 use waxseal_lsm::record::Seqno;
 use waxseal_lsm::seam::{Companions, Protection};
@@ -53,13 +53,13 @@ pub(super) fn repair(db: &Db, mut options: RepairOptions<'_>) -> Result<Report> 
     let total = waiting.iter().map(TableQueue::bytes).sum();
     let mut progress = Progress { total, ..Progress::default() };
     for (family, turns) in families.iter().zip(&mut waiting) {
-        let (barred, mut kept) = (db.barred_tables(family), BTreeSet::new());
+        let (quarantined, mut kept) = (db.quarantined_tables(family), BTreeSet::new());
         while let Some(TableStep { bytes, table, .. }) = turns.next_turn(db)? {
             let mut ended = Ended::Done;
             if let Some(table) = &table {
-                ended = repair_table(db, table, barred.contains(&table.meta().number), &options, &mut report)?;
+                ended = repair_table(db, table, quarantined.contains(&table.meta().number), &options, &mut report)?;
                 if ended == Ended::PutOff {
-                    kept.extend(own_fences(db, table));
+                    kept.extend(own_lost_ranges(db, table));
                 }
             }
             progress.done += bytes;
@@ -70,21 +70,21 @@ pub(super) fn repair(db: &Db, mut options: RepairOptions<'_>) -> Result<Report> 
             }
         }
         if options.accept_loss {
-            lift_fences(db, family, &kept, &mut report)?;
+            lift_lost_ranges(db, family, &kept, &mut report)?;
         }
     }
     Ok(report)
 }
 
-fn lift_fences(db: &Db, family: &Family, kept: &BTreeSet<u64>, report: &mut Report) -> Result<()> {
-    let mut fences = db.fences(family);
-    fences.retain(|(number, _)| !kept.contains(number));
-    if fences.is_empty() {
+fn lift_lost_ranges(db: &Db, family: &Family, kept: &BTreeSet<u64>, report: &mut Report) -> Result<()> {
+    let mut lost_ranges = db.lost_ranges(family);
+    lost_ranges.retain(|(number, _)| !kept.contains(number));
+    if lost_ranges.is_empty() {
         return Ok(());
     }
-    let numbers: Vec<u64> = fences.iter().map(|(number, _)| *number).collect();
-    db.lift_fences(family, &numbers)?;
-    for (_, fence) in &fences {
+    let numbers: Vec<u64> = lost_ranges.iter().map(|(number, _)| *number).collect();
+    db.lift_lost_ranges(family, &numbers)?;
+    for (_, fence) in &lost_ranges {
         report.damage.push(Finding { outcome: Outcome::Accepted, ..finding_of(family, fence) });
     }
     Ok(())
@@ -105,7 +105,7 @@ pub(super) enum Ended {
 pub(super) fn repair_table(
     db: &Db,
     table: &TableRef,
-    is_barred: bool,
+    is_quarantined: bool,
     options: &RepairOptions<'_>,
     report: &mut Report,
 ) -> Result<Ended> {
@@ -118,8 +118,8 @@ pub(super) fn repair_table(
     let family = table.family();
     let number = table.meta().number;
     if report.damage.len() == found {
-        if is_barred {
-            db.lift_fences(family, &own_fences(db, table))?;
+        if is_quarantined {
+            db.lift_lost_ranges(family, &own_lost_ranges(db, table))?;
             db.free_tables(family, &[number])?;
         }
         return Ok(Ended::Done);
@@ -142,20 +142,20 @@ pub(super) fn repair_table(
 }
 
 /// Returns a lost range over the whole table, for a loss at an unknown position.
-fn fence_over(table: &TableRef) -> Fence {
+fn lost_range_over(table: &TableRef) -> LostRange {
     let meta = table.meta();
-    Fence::over(&meta.smallest, &meta.largest, meta.greatest_seqno, &table.name(), Verdict::Ledger)
+    LostRange::over(&meta.smallest, &meta.largest, meta.greatest_seqno, &table.name(), Verdict::Ledger)
 }
 
 /// Returns the numbers of the lost ranges that cover exactly this table.
-fn own_fences(db: &Db, table: &TableRef) -> Vec<u64> {
-    let own = fence_over(table);
-    let fences = db.fences(table.family());
-    fences.into_iter().filter(|(_, fence)| *fence == own).map(|(number, _)| number).collect()
+fn own_lost_ranges(db: &Db, table: &TableRef) -> Vec<u64> {
+    let own = lost_range_over(table);
+    let lost_ranges = db.lost_ranges(table.family());
+    lost_ranges.into_iter().filter(|(_, fence)| *fence == own).map(|(number, _)| number).collect()
 }
 
 /// Returns the earlier gaps that are closed now.
-fn healed(before: Vec<Fence>, left: &[Fence]) -> Vec<Fence> {
+fn healed(before: Vec<LostRange>, left: &[LostRange]) -> Vec<LostRange> {
     let left: HashSet<(&KeyPosition, &KeyPosition)> = left.iter().map(|gap| (&gap.from, &gap.to)).collect();
     before.into_iter().filter(|gap| !left.contains(&(&gap.from, &gap.to))).collect()
 }
@@ -257,7 +257,7 @@ impl<'a, 'o> TableRepair<'a, 'o> {
         plan::deficit(&self.table.meta().ledger, &self.ledger)
     }
 
-    fn gaps(&self) -> Vec<Fence> {
+    fn gaps(&self) -> Vec<LostRange> {
         let gap = |piece: &TablePiece<OwnedRecord>| match piece {
             TablePiece::Gap(fence) => Some(fence.clone()),
             TablePiece::Record(_) => None,
@@ -348,7 +348,7 @@ impl<'a, 'o> TableRepair<'a, 'o> {
         Ok(false)
     }
 
-    fn healed(&mut self, gaps: &[Fence], rung: Rung) {
+    fn healed(&mut self, gaps: &[LostRange], rung: Rung) {
         for gap in gaps {
             let steps = self.steps.iter().copied().chain([Step { rung, helped: true }]).collect();
             let outcome = Outcome::Repaired(rung);
@@ -508,7 +508,7 @@ impl<'a, 'o> TableRepair<'a, 'o> {
             summed: self.summed(),
             base_seqno,
             fenced: if planted!(LossNotFencedByRepair, true, self.options.accept_loss) { Vec::new() } else { gaps },
-            lifted: own_fences(self.db, self.table),
+            lifted: own_lost_ranges(self.db, self.table),
             records: if self.ledger.count() > 0 { Some(&mut cursor) } else { None },
         };
         let pointed = std::mem::take(&mut self.pointed).into_values().map(|(file, _)| file).collect();
@@ -540,7 +540,7 @@ impl<'a, 'o> TableRepair<'a, 'o> {
     /// Returns a finding if the table does not hold the records that the manifest counts, and no gap explains it: the
     /// file is an older copy, or our code has a bug. A new table of the found records would hide the loss, so it is
     /// written only if the loss is accepted.
-    fn unexplained(&self, gaps: &[Fence]) -> Option<Finding> {
+    fn unexplained(&self, gaps: &[LostRange]) -> Option<Finding> {
         let deficit = self.deficit();
         let explained = match &deficit {
             Some(deficit) => plan::explains(deficit, !gaps.is_empty(), self.room_in(gaps), self.summed()),
@@ -559,15 +559,15 @@ impl<'a, 'o> TableRepair<'a, 'o> {
     }
 
     /// Returns the maximum number of records lost in these gaps; `None` if it is unknown.
-    fn room_in(&self, gaps: &[Fence]) -> Option<u64> {
-        let of_table = |gap: &Fence| gap.file == self.table.name();
-        let (of_table, of_values): (Vec<Fence>, Vec<Fence>) = gaps.iter().cloned().partition(of_table);
+    fn room_in(&self, gaps: &[LostRange]) -> Option<u64> {
+        let of_table = |gap: &LostRange| gap.file == self.table.name();
+        let (of_table, of_values): (Vec<LostRange>, Vec<LostRange>) = gaps.iter().cloned().partition(of_table);
         let room = self.open.as_ref()?.room_in(&of_table)?;
         Some(room + of_values.len() as u64) // a lost value costs the record of its pointer
     }
 
     /// Returns the handler's events for a gap: one per readable record in it, or one for the gap.
-    fn events(&self, gap: &Fence, found: &HashSet<(&[u8], Seqno)>) -> Vec<Corrupted> {
+    fn events(&self, gap: &LostRange, found: &HashSet<(&[u8], Seqno)>) -> Vec<Corrupted> {
         let order = self.table.family().order();
         let event = |span: (KeyPosition, KeyPosition)| Corrupted {
             file: gap.file.clone(),
@@ -602,8 +602,8 @@ impl<'a, 'o> TableRepair<'a, 'o> {
     fn fence_all(mut self, held: HeldTables<'_>, finding: Finding, report: &mut Report) -> Result<Ended> {
         let family = self.table.family();
         let outcome = if self.options.accept_loss { Outcome::Barred } else { Outcome::Fenced };
-        if outcome == Outcome::Fenced && own_fences(self.db, self.table).is_empty() {
-            self.db.add_fences(family, vec![fence_over(self.table)])?;
+        if outcome == Outcome::Fenced && own_lost_ranges(self.db, self.table).is_empty() {
+            self.db.add_lost_ranges(family, vec![lost_range_over(self.table)])?;
         }
         held.bar()?;
         self.findings.iter_mut().for_each(|finding| finding.outcome = Outcome::Barred);

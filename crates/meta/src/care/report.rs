@@ -7,9 +7,9 @@ use waxseal_lsm::checksum::Uid;
 use waxseal_lsm::codec::Reader;
 use waxseal_lsm::db::{Family, Remedy, TableRef};
 use waxseal_lsm::error::{Damage, Error, ErrorKind, Verdict};
-use waxseal_lsm::fence::Fence;
 use waxseal_lsm::key_text::RangeText;
 use waxseal_lsm::ledger::{Ledger, LedgerEntry};
+use waxseal_lsm::lost_range::LostRange;
 use waxseal_lsm::record::Record;
 use waxseal_lsm::seam::Check;
 
@@ -48,8 +48,8 @@ pub struct Report {
     pub resume: Option<Token>,
     /// True if the caller ended the pass early.
     pub cancelled: bool,
-    /// True if the store failed to open, so that only the reason was looked at: repair needs an open store, salvage does
-    /// not.
+    /// True if the store failed to open, so that only the reason was looked at: repair needs an open store, salvage
+    /// does not.
     pub unopened: bool,
     /// Every table that was checked completely, in order, as it was before any repair.
     pub tables: Vec<Visited>,
@@ -506,7 +506,7 @@ pub(super) fn ladder_up_to(rung: Rung) -> Vec<Step> {
 }
 
 /// Creates a finding for a lost range.
-pub(super) fn finding_of(family: &Family, fence: &Fence) -> Finding {
+pub(super) fn finding_of(family: &Family, fence: &LostRange) -> Finding {
     Finding {
         file: fence.file.clone(),
         offset: fence.offset,

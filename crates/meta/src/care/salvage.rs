@@ -26,9 +26,9 @@ use waxseal_lsm::checksum::{Uid, hash};
 use waxseal_lsm::db::{Db, Family, Parts};
 use waxseal_lsm::env::{Fs, Open};
 use waxseal_lsm::error::{Error, IoContext, Result, Verdict};
-use waxseal_lsm::fence::Fence;
 use waxseal_lsm::interrupt;
 use waxseal_lsm::ledger::Ledger;
+use waxseal_lsm::lost_range::LostRange;
 use waxseal_lsm::names::{StoreFileName, system_number};
 use waxseal_lsm::options::{CfOptions, Durability, MIB, Settings};
 use waxseal_lsm::order::Order;
@@ -210,7 +210,7 @@ struct Taker {
     /// The lost ranges that exist during the salvage.
     working: Vec<u64>,
     /// The lost ranges that remain.
-    fences: Spans<()>,
+    lost_ranges: Spans<()>,
 }
 
 /// A table that was read without a manifest, kept to find tables that may have replaced each other.
@@ -300,7 +300,7 @@ impl Salvage<'_> {
         self.not_found_again();
         self.write()?;
         self.fence()?;
-        self.again = self.families.values().any(|into| !into.fences.is_empty());
+        self.again = self.families.values().any(|into| !into.lost_ranges.is_empty());
         if self.again {
             for (name, meta) in &tables {
                 self.decide(name, meta.as_ref())?;
@@ -312,8 +312,8 @@ impl Salvage<'_> {
             self.write()?;
         }
         for into in self.families.values_mut() {
-            let fences = std::mem::take(&mut into.fences).into_fences(into.family.order());
-            self.db.replace_fences(&into.family, &into.working, fences)?;
+            let lost_ranges = std::mem::take(&mut into.lost_ranges).into_lost_ranges(into.family.order());
+            self.db.replace_lost_ranges(&into.family, &into.working, lost_ranges)?;
         }
         self.judge_unclaimed()
     }
@@ -329,7 +329,7 @@ impl Salvage<'_> {
                 ))
             })?;
             let family = self.family(stored.id, &order)?;
-            for fence in stored.fences.values() {
+            for fence in stored.lost_ranges.values() {
                 self.lost_between(stored.id, &family, fence);
             }
         }
@@ -417,8 +417,8 @@ impl Salvage<'_> {
                 self.db.create_family(&name, options)?
             }
         };
-        let working = self.begin_fence(&family)?;
-        self.families.insert(id, Taker { family: family.clone(), greatest: 0, working, fences: Spans::default() });
+        let working = self.begin_lost_range(&family)?;
+        self.families.insert(id, Taker { family: family.clone(), greatest: 0, working, lost_ranges: Spans::default() });
         Ok(family)
     }
 
@@ -426,7 +426,7 @@ impl Salvage<'_> {
         if self.accepts { Outcome::Accepted } else { Outcome::Fenced }
     }
 
-    fn lost_between(&mut self, id: u32, family: &Family, fence: &Fence) {
+    fn lost_between(&mut self, id: u32, family: &Family, fence: &LostRange) {
         let finding = finding_of(family, fence);
         self.report.damage.push(Finding { outcome: self.outcome(), ..finding });
         self.losses.add(id, self.in_old_store(fence));
@@ -446,8 +446,8 @@ impl Salvage<'_> {
     }
 
     /// Returns the lost range with the path of the old store's file, since the new store has files with the same names.
-    fn in_old_store(&self, fence: &Fence) -> Fence {
-        Fence { file: self.from.join(&fence.file).display().to_string(), ..fence.clone() }
+    fn in_old_store(&self, fence: &LostRange) -> LostRange {
+        LostRange { file: self.from.join(&fence.file).display().to_string(), ..fence.clone() }
     }
 
     /// Copies the records of a table. Returns its description, if no manifest has one.
@@ -506,7 +506,7 @@ impl Salvage<'_> {
             let counted = known.map_or(properties.ledger, |(_, meta)| meta.ledger);
             let keys = known.map(|(_, meta)| (&meta.smallest, &meta.largest));
             let (low, high) = keys.unwrap_or((&properties.smallest, &properties.largest));
-            let all = Fence::over(low, high, seqnos.1, name, Verdict::Ledger);
+            let all = LostRange::over(low, high, seqnos.1, name, Verdict::Ledger);
             let lost_beside = plan::lost_beside(properties.beside, with_more);
             gaps.extend(plan::gaps_at_ends(&order, ends.as_ref(), &all).into_iter().flatten());
             let room = table.room_in(&gaps);
@@ -538,7 +538,7 @@ impl Salvage<'_> {
         self.report.structural += 1;
         self.report.lost += meta.ledger.count();
         let finding = Finding::of(error, None);
-        let fence = Fence::over(&meta.smallest, &meta.largest, meta.greatest_seqno, &finding.file, finding.verdict);
+        let fence = LostRange::over(&meta.smallest, &meta.largest, meta.greatest_seqno, &finding.file, finding.verdict);
         self.losses.add(*id, self.in_old_store(&fence));
         let family = self.families.get(id).map(|into| into.family.name().to_owned());
         let key_range = Some((meta.smallest.clone(), meta.largest.clone()));
@@ -550,7 +550,7 @@ impl Salvage<'_> {
     fn decide(&mut self, name: &str, known: Option<&Named>) -> Result<()> {
         let Ok(table) = self.open(name, known) else { return Ok(()) };
         let id = known.map_or(table.properties().family, |(id, _)| *id);
-        let Some(into) = self.families.get(&id).filter(|into| !into.fences.is_empty()) else { return Ok(()) };
+        let Some(into) = self.families.get(&id).filter(|into| !into.lost_ranges.is_empty()) else { return Ok(()) };
         let family = into.family.clone();
         table.examine(&*self.parts.companions, true, &mut |found| match found {
             ExaminedItem::Record(record, check, _) => self.take(id, &family, record, check, false),
@@ -566,16 +566,16 @@ impl Salvage<'_> {
         let flushed: BTreeMap<u32, Seqno> = self.families.keys().map(|id| (*id, self.flushed(*id))).collect();
         for (id, into) in &mut self.families {
             let (flushed, order) = (flushed.get(id).copied().unwrap_or(0), into.family.order().clone());
-            let fences = self.losses.fences(*id, flushed, &order, self.last);
-            let fences = fences.ok_or_else(|| {
+            let lost_ranges = self.losses.lost_ranges(*id, flushed, &order, self.last);
+            let lost_ranges = lost_ranges.ok_or_else(|| {
                 let name = into.family.name();
                 Error::invalid(format!(
                     "something is lost anywhere in family {name:?}, whose order names no last key to put a \
                                         fence up to: only what accepts the loss can go on"
                 ))
             })?;
-            fences.into_iter().for_each(|fence| into.fences.add(fence, ()));
-            into.fences.sort(&order);
+            lost_ranges.into_iter().for_each(|fence| into.lost_ranges.add(fence, ()));
+            into.lost_ranges.sort(&order);
         }
         Ok(())
     }
@@ -674,9 +674,10 @@ impl Salvage<'_> {
     ) -> Result<()> {
         if self.again {
             let order = family.order();
-            let fences = self.families.get(&id).map(|into| &into.fences);
+            let lost_ranges = self.families.get(&id).map(|into| &into.lost_ranges);
             // Lost ranges cover all versions of their keys.
-            let is_under = || fences.is_some_and(|fences| fences.around(order, record.key, 0).next().is_some());
+            let is_under =
+                || lost_ranges.is_some_and(|lost_ranges| lost_ranges.around(order, record.key, 0).next().is_some());
             let is_hidden = || self.losses.cover(id, self.flushed(id), order, record.key, record.seqno);
             if !self.is_newest(id, record.key, record.seqno) || !check.serves() || !is_under() || is_hidden() {
                 return Ok(());

@@ -153,8 +153,8 @@ fn scrub_table(
     if !clean {
         match &options.repair {
             Some(repair) if !db.is_read_only() => {
-                let barred = db.barred_tables(table.family()).contains(&table.meta().number);
-                if repair_table(db, table, barred, repair, report)? == Ended::All {
+                let quarantined = db.quarantined_tables(table.family()).contains(&table.meta().number);
+                if repair_table(db, table, quarantined, repair, report)? == Ended::All {
                     report.cancelled = true; // the next pass begins with this table
                     return Ok(Some(Default::default()));
                 }

@@ -9,7 +9,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use waxseal_lsm::fence::Fence;
+use waxseal_lsm::lost_range::LostRange;
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{MAX_SEQNO, Seqno};
 
@@ -18,7 +18,7 @@ use super::plan;
 /// Lost ranges, each with a tag.
 #[derive(Clone, Debug)]
 pub(super) struct Spans<T> {
-    spans: Vec<(Fence, T)>,
+    spans: Vec<(LostRange, T)>,
     /// For each sorted range, the index of the range that ends last in the slice whose middle it is.
     reach: Vec<usize>,
 }
@@ -30,7 +30,7 @@ impl<T> Default for Spans<T> {
 }
 
 impl<T: Ord> Spans<T> {
-    pub(super) fn add(&mut self, fence: Fence, tag: T) {
+    pub(super) fn add(&mut self, fence: LostRange, tag: T) {
         self.spans.push((fence, tag));
     }
 
@@ -39,13 +39,13 @@ impl<T: Ord> Spans<T> {
     }
 
     /// Returns all ranges, sorted and deduplicated.
-    pub(super) fn into_fences(mut self, order: &Order) -> Vec<Fence> {
+    pub(super) fn into_lost_ranges(mut self, order: &Order) -> Vec<LostRange> {
         self.sort(order);
         self.spans.into_iter().map(|(fence, _)| fence).collect()
     }
 
     /// Returns all ranges; sorted ones are deduplicated.
-    pub(super) fn fences(&self) -> impl Iterator<Item = &Fence> {
+    pub(super) fn lost_ranges(&self) -> impl Iterator<Item = &LostRange> {
         self.spans.iter().map(|(fence, _)| fence)
     }
 
@@ -88,7 +88,7 @@ impl<T: Ord> Spans<T> {
     }
 
     /// Returns true if a range overlaps the given one.
-    pub(super) fn meet(&self, order: &Order, fence: &Fence) -> bool {
+    pub(super) fn meet(&self, order: &Order, fence: &LostRange) -> bool {
         self.reaching(order, place(&fence.from), place(&fence.to)).any(|(span, _)| {
             order.compare_internal(place(&span.from), place(&fence.to)).is_le()
                 && order.compare_internal(place(&fence.from), place(&span.to)).is_le()
@@ -101,7 +101,7 @@ impl<T: Ord> Spans<T> {
         order: &'a Order,
         first: (&'a [u8], Seqno),
         last: (&'a [u8], Seqno),
-    ) -> impl Iterator<Item = &'a (Fence, T)> {
+    ) -> impl Iterator<Item = &'a (LostRange, T)> {
         let (sorted, added) = self.spans.split_at(self.reach.len());
         let reaches = move |at: usize| order.compare_internal(first, place(&sorted[at].0.to)).is_le();
         let whole = 0..sorted.len();
@@ -132,9 +132,9 @@ fn place((key, seqno): &(Vec<u8>, Seqno)) -> (&[u8], Seqno) {
 }
 
 /// Compares by start, then by all other fields, so that equal ranges are adjacent.
-fn compare<T: Ord>(order: &Order, (a, of_a): &(Fence, T), (b, of_b): &(Fence, T)) -> Ordering {
+fn compare<T: Ord>(order: &Order, (a, of_a): &(LostRange, T), (b, of_b): &(LostRange, T)) -> Ordering {
     let by_place = order.compare_internal(place(&a.from), place(&b.from));
-    let rest = |fence: &Fence| (fence.bound, fence.offset, fence.verdict as u64);
+    let rest = |fence: &LostRange| (fence.bound, fence.offset, fence.verdict as u64);
     let by_rest = || (&a.from, &a.to, rest(a), &a.file, of_a).cmp(&(&b.from, &b.to, rest(b), &b.file, of_b));
     by_place.then_with(by_rest)
 }
@@ -159,7 +159,7 @@ mod tests {
                 if order.compare_internal(place(&from), place(&to)).is_gt() {
                     continue;
                 }
-                let fence = Fence { from, to, bound, ..Fence::over(b"", b"", 0, "t", Verdict::Seal) };
+                let fence = LostRange { from, to, bound, ..LostRange::over(b"", b"", 0, "t", Verdict::Seal) };
                 spans.add(fence.clone(), at);
                 spans.add(fence.clone(), at);
                 each.push((fence, at));
@@ -171,14 +171,14 @@ mod tests {
                 let mut found: Vec<usize> = spans.around(&order, &key, seqno).copied().collect();
                 found.sort_unstable();
                 found.dedup();
-                let stands_in = |(fence, _): &&(Fence, usize)| plan::stands_in(&order, fence, &key, seqno);
+                let stands_in = |(fence, _): &&(LostRange, usize)| plan::stands_in(&order, fence, &key, seqno);
                 let expected: Vec<usize> = each.iter().filter(stands_in).map(|(_, at)| *at).collect();
                 prop_assert_eq!(found, expected);
                 let covered = each.iter().any(|(fence, _)| fence.covers(&order, &key, seqno));
                 prop_assert_eq!(spans.cover(&order, &key, seqno), covered);
             }
             spans.sort(&order);
-            prop_assert_eq!(spans.fences().count(), each.len());
+            prop_assert_eq!(spans.lost_ranges().count(), each.len());
         }
     }
 
@@ -189,7 +189,7 @@ mod tests {
         let mut spans = Spans::default();
         for n in (0..10_000u32).rev() {
             let key = key(n * 2);
-            spans.add(Fence::over(&key, &key, 9, "t", Verdict::Seal), n);
+            spans.add(LostRange::over(&key, &key, 9, "t", Verdict::Seal), n);
         }
         spans.sort(&order);
         let (key, between) = (key(6_000), key(6_001));
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(spans.reaching(&order, (&between, MAX_SEQNO), (&between, 0)).count(), 0);
         // Add a few ranges that cover all others.
         for n in 0..3u32 {
-            spans.add(Fence::over(b"", &[0xFF], n.into(), "t", Verdict::Missing), n);
+            spans.add(LostRange::over(b"", &[0xFF], n.into(), "t", Verdict::Missing), n);
         }
         spans.sort(&order);
         assert_eq!(spans.reaching(&order, (&key, 5), (&key, 5)).count(), 4);

@@ -66,7 +66,7 @@ pub(super) fn verify(db: &Db, mut options: VerifyOptions<'_>) -> Result<Report> 
     progress.done = tables;
     for family in &families {
         look_at_memory(db, family, &mut report)?;
-        for (_, fence) in db.fences(family) {
+        for (_, fence) in db.lost_ranges(family) {
             report.damage.push(Finding { outcome: Outcome::Fenced, ..finding_of(family, &fence) });
         }
     }

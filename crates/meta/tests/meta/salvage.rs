@@ -219,7 +219,7 @@ fn the_newest_record_of_a_content_fills_a_hole() {
         assert_eq!(saved.read("k").unwrap().as_deref(), newest, "{}", saved.report);
         assert_eq!((saved.report.lost, saved.report.repaired), (0, 1), "{}", saved.report);
         assert_eq!(saved.outcomes(), [Outcome::Repaired(Rung::Trash)]);
-        assert!(saved.db.fences(&saved.family).is_empty());
+        assert!(saved.db.lost_ranges(&saved.family).is_empty());
     }
 }
 

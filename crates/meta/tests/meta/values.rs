@@ -93,7 +93,7 @@ fn a_lost_old_version_ends_no_scan_and_no_digest() {
     store.put(&found[4].key, b"newest");
     store.db.flush().unwrap();
     let report = repair(&store.db, RepairOptions::default()).unwrap();
-    assert_eq!((report.lost, store.db.fences(&store.family).len()), (1, 1), "{report:?}");
+    assert_eq!((report.lost, store.db.lost_ranges(&store.family).len()), (1, 1), "{report:?}");
     let rows = store.scan();
     assert_eq!((rows.len(), &rows[4].value[..]), (20, &b"newest"[..]));
     assert_eq!(digest(&store.db, &store.family, &ALL, At::Latest).unwrap().count, 20);
@@ -157,9 +157,9 @@ fn a_lost_value_costs_its_record_until_a_source_has_it() {
     let report = repair(&store.db, RepairOptions::default()).unwrap();
     assert_eq!(report.lost, 1, "{report:?}");
     assert!(report.damage.iter().any(|finding| finding.outcome == Outcome::Fenced), "{report:?}");
-    let fences = store.db.fences(&store.family);
-    assert_eq!(fences.len(), 1);
-    assert_eq!((&fences[0].1.from.0, &fences[0].1.to.0), (&key(6), &key(6)));
+    let lost_ranges = store.db.lost_ranges(&store.family);
+    assert_eq!(lost_ranges.len(), 1);
+    assert_eq!((&lost_ranges[0].1.from.0, &lost_ranges[0].1.to.0), (&key(6), &key(6)));
     holds_all_but(&store, Some(6));
     assert!(store.get(&key(6)).unwrap_err().is_corruption());
     // A newer record decides as ever.
@@ -175,7 +175,7 @@ fn a_lost_value_costs_its_record_until_a_source_has_it() {
     assert!(report.is_clean() && report.lost == 0, "{report:?}");
     let by = |finding: &&Finding| finding.outcome == Outcome::Repaired(Rung::Source);
     assert_eq!(report.damage.iter().filter(by).count(), 1, "{report:?}");
-    assert!(store.db.fences(&store.family).is_empty());
+    assert!(store.db.lost_ranges(&store.family).is_empty());
     holds_all_but(&store, None);
     let (seal, of) = (Seal::of(key(11), value(11)), store.get(&key(11)).unwrap().unwrap());
     assert_eq!(Sealer::seal_of(&of.record()).unwrap(), Some(seal));

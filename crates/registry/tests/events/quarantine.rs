@@ -8,8 +8,8 @@ use std::time::Duration;
 use waxseal_lsm::db::{At, Replacement};
 use waxseal_lsm::env::sim::{Crash, Fault, Loss, SimFs};
 use waxseal_lsm::error::{Result, Verdict};
-use waxseal_lsm::fence::Fence;
 use waxseal_lsm::ledger::Ledger;
+use waxseal_lsm::lost_range::LostRange;
 use waxseal_registry::quarantine::Item;
 use waxseal_registry::{Case, Field, Operation, Payload, Query, Scope, StampVerb, Target, Values};
 
@@ -35,22 +35,22 @@ pub(crate) fn all() {
 }
 
 /// Nothing in the place of tables, and fences.
-fn nothing(fenced: Vec<Fence>) -> Replacement<'static> {
+fn nothing(fenced: Vec<LostRange>) -> Replacement<'static> {
     let expected = Ledger::default();
     Replacement { records: None, expected, summed: true, base_seqno: 0, fenced, lifted: Vec::new() }
 }
 
-fn fence(low: &[u8], high: &[u8]) -> Fence {
-    Fence::over(low, high, 9, "000001.tbl", Verdict::Seal)
+fn fence(low: &[u8], high: &[u8]) -> LostRange {
+    LostRange::over(low, high, 9, "000001.tbl", Verdict::Seal)
 }
 
 /// What is in quarantine by the manifest: family, item.
 fn held(store: &Store) -> Vec<(String, Item)> {
     let mut held = Vec::new();
     for family in store.db.families() {
-        let tables = store.db.barred_tables(&family).into_iter().map(Item::Table);
-        let fences = store.db.fences(&family).into_iter().map(|(number, _)| Item::Span(number));
-        held.extend(tables.chain(fences).map(|item| (family.name().to_owned(), item)));
+        let tables = store.db.quarantined_tables(&family).into_iter().map(Item::Table);
+        let lost_ranges = store.db.lost_ranges(&family).into_iter().map(|(number, _)| Item::Span(number));
+        held.extend(tables.chain(lost_ranges).map(|item| (family.name().to_owned(), item)));
     }
     held.sort();
     held
@@ -87,17 +87,17 @@ fn told() {
     let number = table(&store, "default");
     assert_eq!(cases(&store, "nothing"), []);
     store.db.free_tables(&family, &[number]).unwrap(); // it was never barred
-    store.db.bar_tables(&family, &[number]).unwrap();
-    store.db.bar_tables(&family, &[number]).unwrap();
+    store.db.quarantine_tables(&family, &[number]).unwrap();
+    store.db.quarantine_tables(&family, &[number]).unwrap();
     assert_eq!(ends(&cases(&store, "barred")), [""]);
     store.db.free_tables(&family, &[number]).unwrap();
-    store.db.bar_tables(&family, &[number]).unwrap();
-    store.db.add_fences(&family, vec![fence(b"x", b"y"), fence(b"x", b"y")]).unwrap();
+    store.db.quarantine_tables(&family, &[number]).unwrap();
+    store.db.add_lost_ranges(&family, vec![fence(b"x", b"y"), fence(b"x", b"y")]).unwrap();
     assert_eq!(ends(&cases(&store, "fenced")), ["freed", "", "", ""]);
-    let fences: Vec<u64> = store.db.fences(&family).iter().map(|(number, _)| *number).collect();
-    store.db.replace_fences(&family, &fences[..1], vec![fence(b"z", b"z")]).unwrap();
-    store.db.bar_tables(&kept, &[table(&store, "kept")]).unwrap();
-    store.db.add_fences(&kept, vec![fence(b"", b"\xFF")]).unwrap();
+    let lost_ranges: Vec<u64> = store.db.lost_ranges(&family).iter().map(|(number, _)| *number).collect();
+    store.db.replace_lost_ranges(&family, &lost_ranges[..1], vec![fence(b"z", b"z")]).unwrap();
+    store.db.quarantine_tables(&kept, &[table(&store, "kept")]).unwrap();
+    store.db.add_lost_ranges(&kept, vec![fence(b"", b"\xFF")]).unwrap();
     let found = cases(&store, "lifted");
     assert_eq!(ends(&found), ["freed", "", "lifted", "", "", "", ""]);
     let said: Vec<_> = found[3].payload.fields().iter().filter(|field| !matches!(field, Field::Setting(_))).collect();
@@ -129,14 +129,14 @@ fn made_up() {
     let mut store = Store::new(DEFERRED, &SimFs::new(32)).unwrap();
     store.put("default", b"k", b"value").unwrap();
     store.db.flush().unwrap();
-    store.db.add_fences(&store.family("default"), vec![fence(b"x", b"y")]).unwrap();
+    store.db.add_lost_ranges(&store.family("default"), vec![fence(b"x", b"y")]).unwrap();
     store.registrar.close().unwrap();
     store.db.close().unwrap();
     let beside = open_without_engine_log(&store.sim).unwrap();
     let family = beside.family("default").unwrap();
-    let (fences, table) = (beside.fences(&family), beside.tables(&family).unwrap()[0].meta().number);
-    beside.lift_fences(&family, &[fences[0].0]).unwrap();
-    beside.bar_tables(&family, &[table]).unwrap();
+    let (lost_ranges, table) = (beside.lost_ranges(&family), beside.tables(&family).unwrap()[0].meta().number);
+    beside.lift_lost_ranges(&family, &[lost_ranges[0].0]).unwrap();
+    beside.quarantine_tables(&family, &[table]).unwrap();
     beside.close().unwrap();
     store.reopen().unwrap();
     let found = cases(&store, "made up");
@@ -152,9 +152,12 @@ fn no_room() {
     store.db.flush().unwrap();
     let (family, number) = (store.family("default"), table(&store, "default"));
     store.sim.fail_at(store.sim.steps() + 1, Fault::Error(std::io::ErrorKind::StorageFull));
-    store.db.bar_tables(&family, &[number]).unwrap();
+    store.db.quarantine_tables(&family, &[number]).unwrap();
     assert!(store.sim.clear_faults(), "nothing failed");
-    assert_eq!((store.db.barred_tables(&family), store.registrar.quarantined().unwrap()), (vec![number], Vec::new()));
+    assert_eq!(
+        (store.db.quarantined_tables(&family), store.registrar.quarantined().unwrap()),
+        (vec![number], Vec::new())
+    );
     store.restart().unwrap();
     assert_eq!(ends(&cases(&store, "with room")), [""]);
 }
@@ -167,12 +170,12 @@ fn crashes() {
         store.db.flush()?;
         let (family, kept) = (store.family("default"), store.family("kept"));
         let number = store.db.tables(&family)?[0].meta().number;
-        store.db.bar_tables(&family, &[number])?;
-        store.db.add_fences(&kept, vec![fence(b"a", b"b")])?;
-        store.db.add_fences(&family, vec![fence(b"a", b"b")])?;
+        store.db.quarantine_tables(&family, &[number])?;
+        store.db.add_lost_ranges(&kept, vec![fence(b"a", b"b")])?;
+        store.db.add_lost_ranges(&family, vec![fence(b"a", b"b")])?;
         store.db.free_tables(&family, &[number])?;
-        let fences: Vec<u64> = store.db.fences(&family).iter().map(|(number, _)| *number).collect();
-        store.db.lift_fences(&family, &fences)?;
+        let lost_ranges: Vec<u64> = store.db.lost_ranges(&family).iter().map(|(number, _)| *number).collect();
+        store.db.lift_lost_ranges(&family, &lost_ranges)?;
         store.registrar.drop_family("kept", None)
     };
     let sim = SimFs::new(34);
@@ -253,7 +256,7 @@ fn lost_registrations() {
         let (family, number) = (store.family(REGISTRY), table(&store, REGISTRY));
         let meta = store.db.tables(&family).unwrap()[0].meta().clone();
         let lost =
-            vec![Fence::over(&meta.smallest, &meta.largest, meta.greatest_seqno, "000001.tbl", Verdict::Missing)];
+            vec![LostRange::over(&meta.smallest, &meta.largest, meta.greatest_seqno, "000001.tbl", Verdict::Missing)];
         let held = store.db.hold_tables(&family, &[number]).unwrap().unwrap();
         held.replace(nothing(lost)).unwrap();
         store.restart().unwrap();
@@ -286,7 +289,7 @@ fn lost_operations() {
         if how == "fenced" {
             let meta = store.db.tables(&family).unwrap()[0].meta().clone();
             let bound = meta.greatest_seqno;
-            let fence = Fence::over(&meta.smallest, &meta.largest, bound, "000001.tbl", Verdict::Missing);
+            let fence = LostRange::over(&meta.smallest, &meta.largest, bound, "000001.tbl", Verdict::Missing);
             store.db.hold_tables(&family, &[number]).unwrap().unwrap().replace(nothing(vec![fence])).unwrap();
         }
         drop(family);
@@ -363,8 +366,9 @@ fn a_session_behind_a_fence() {
     store.sim.reboot(Crash::Process);
     store.reopen().unwrap();
     assert_eq!(clients(&store), ["alice", "unknown session 1"]);
-    let fences: Vec<u64> = store.db.fences(&store.family(SESSIONS)).iter().map(|(number, _)| *number).collect();
-    store.db.lift_fences(&store.family(SESSIONS), &fences).unwrap();
+    let lost_ranges: Vec<u64> =
+        store.db.lost_ranges(&store.family(SESSIONS)).iter().map(|(number, _)| *number).collect();
+    store.db.lift_lost_ranges(&store.family(SESSIONS), &lost_ranges).unwrap();
     store.restart().unwrap();
     store.put("default", b"k", b"third").unwrap();
     store.db.flush().unwrap();
@@ -382,11 +386,11 @@ fn closed_cases_leave() {
         let mut store = Store::new(config, &SimFs::new(43)).unwrap();
         let end_one = |store: &Store, name: &str| {
             let family = store.family(name);
-            store.db.add_fences(&family, vec![fence(b"x", b"y")]).unwrap();
-            let (number, _) = *store.db.fences(&family).last().unwrap();
-            store.db.lift_fences(&family, &[number]).unwrap();
+            store.db.add_lost_ranges(&family, vec![fence(b"x", b"y")]).unwrap();
+            let (number, _) = *store.db.lost_ranges(&family).last().unwrap();
+            store.db.lift_lost_ranges(&family, &[number]).unwrap();
         };
-        store.db.add_fences(&store.family("kept"), vec![fence(b"a", b"b")]).unwrap();
+        store.db.add_lost_ranges(&store.family("kept"), vec![fence(b"a", b"b")]).unwrap();
         end_one(&store, SESSIONS);
         end_one(&store, SESSIONS);
         for _ in 0..10 {

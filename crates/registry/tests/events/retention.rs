@@ -9,7 +9,7 @@ use std::time::Duration;
 use waxseal_lsm::db::At;
 use waxseal_lsm::env::sim::{Crash, Loss, SimFs};
 use waxseal_lsm::error::{Result, Verdict};
-use waxseal_lsm::fence::Fence;
+use waxseal_lsm::lost_range::LostRange;
 use waxseal_lsm::options::Verify;
 use waxseal_registry::families::LOG;
 use waxseal_registry::{Event, Field, Mode, Operation, Paging, Payload, Query, Target, Values};
@@ -159,8 +159,8 @@ fn quarantined() {
     store.db.flush().unwrap();
     let kept = store.family("kept");
     let table = store.db.tables(&kept).unwrap()[0].meta().clone();
-    store.db.bar_tables(&kept, &[table.number]).unwrap();
-    store.db.add_fences(&kept, vec![Fence::over(b"x", b"y", 3, "000001.tbl", Verdict::Seal)]).unwrap();
+    store.db.quarantine_tables(&kept, &[table.number]).unwrap();
+    store.db.add_lost_ranges(&kept, vec![LostRange::over(b"x", b"y", 3, "000001.tbl", Verdict::Seal)]).unwrap();
     let told = |store: &Store| {
         let of = |operation: Operation, target: Target| {
             store.registrar.query_all(&target, Some(operation), None).unwrap().len()
@@ -181,8 +181,8 @@ fn quarantined() {
     assert!(first > Some(50), "what is newer went: {first:?}");
     let kept = store.family("kept");
     store.db.free_tables(&kept, &[table.number]).unwrap();
-    let fences: Vec<u64> = store.db.fences(&kept).iter().map(|(number, _)| *number).collect();
-    store.db.lift_fences(&kept, &fences).unwrap();
+    let lost_ranges: Vec<u64> = store.db.lost_ranges(&kept).iter().map(|(number, _)| *number).collect();
+    store.db.lift_lost_ranges(&kept, &lost_ranges).unwrap();
     churn(&mut store, 160).unwrap();
     assert_eq!(told(&store), [0, 0, 0], "they have ended");
 }

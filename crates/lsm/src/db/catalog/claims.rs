@@ -20,7 +20,7 @@ pub(crate) struct TableClaims {
 struct ClaimState {
     busy: HashSet<u64>,
     /// Quarantined tables: damaged, or with a ledger mismatch. Excluded until they are repaired.
-    barred: HashSet<u64>,
+    quarantined: HashSet<u64>,
     /// Inputs of a failed plan, excluded for a period that doubles with each failure.
     put_off: HashMap<u64, PutOff>,
     /// Inputs of an optional space compaction that ran out of disk space. Compactions that are due may still use them.
@@ -77,7 +77,7 @@ impl Taken<'_> {
     /// Returns true if a table is in use, quarantined or postponed after a failure.
     pub(crate) fn is_busy(&self, number: u64) -> bool {
         let is_put_off = || self.0.put_off.get(&number).is_some_and(|put_off| self.1 < put_off.until);
-        self.0.busy.contains(&number) || self.0.barred.contains(&number) || is_put_off()
+        self.0.busy.contains(&number) || self.0.quarantined.contains(&number) || is_put_off()
     }
 
     /// Returns the tables that are quarantined or postponed, and those rewritten without effect.
@@ -120,7 +120,7 @@ impl Taken<'_> {
 impl ClaimState {
     fn resting(&self, now: u64) -> HashSet<u64> {
         let put_off = self.put_off.iter().chain(&self.lacks_room).filter(|(_, put_off)| now < put_off.until);
-        put_off.map(|(number, _)| number).chain(&self.barred).chain(&self.kept).copied().collect()
+        put_off.map(|(number, _)| number).chain(&self.quarantined).chain(&self.kept).copied().collect()
     }
 
     fn waits_for_any(&self, now: u64) -> bool {
@@ -200,15 +200,15 @@ impl TableClaims {
     /// Excludes tables from all future plans.
     pub(crate) fn bar(&self, numbers: impl Iterator<Item = u64>) {
         let mut tables = self.tables.lock();
-        tables.barred.extend(numbers);
+        tables.quarantined.extend(numbers);
         tables.changes += 1;
     }
 
     /// Lets a table be picked again, or forgets a removed table.
     pub(crate) fn unbar(&self, number: u64) {
         let mut tables = self.tables.lock();
-        let ClaimState { barred, kept, keep_expired, put_off, lacks_room, .. } = &mut *tables;
-        let was_in = [barred, kept, keep_expired].map(|set| set.remove(&number));
+        let ClaimState { quarantined, kept, keep_expired, put_off, lacks_room, .. } = &mut *tables;
+        let was_in = [quarantined, kept, keep_expired].map(|set| set.remove(&number));
         let was_off = [put_off, lacks_room].map(|map| map.remove(&number).is_some());
         tables.changes += u64::from(was_in.contains(&true) || was_off.contains(&true));
     }
@@ -251,8 +251,8 @@ impl TableClaims {
     pub(crate) fn blocks_any(&self, now: u64, mut numbers: impl Iterator<Item = u64>) -> bool {
         let tables = self.tables.lock();
         let is_put_off = |number| tables.put_off.get(&number).is_some_and(|put_off| !put_off.is_over(now));
-        let is_empty = tables.barred.is_empty() && tables.put_off.is_empty();
-        !is_empty && numbers.any(|number| tables.barred.contains(&number) || is_put_off(number))
+        let is_empty = tables.quarantined.is_empty() && tables.put_off.is_empty();
+        !is_empty && numbers.any(|number| tables.quarantined.contains(&number) || is_put_off(number))
     }
 
     /// Returns true while a failure is remembered, so that an idle lane must check again later.
@@ -263,7 +263,7 @@ impl TableClaims {
     /// Returns true if one of these tables is quarantined.
     pub(crate) fn bars_any(&self, mut numbers: impl Iterator<Item = u64>) -> bool {
         let tables = self.tables.lock();
-        !tables.barred.is_empty() && numbers.any(|number| tables.barred.contains(&number))
+        !tables.quarantined.is_empty() && numbers.any(|number| tables.quarantined.contains(&number))
     }
 
     /// Returns true while a plan runs.

@@ -17,7 +17,7 @@ use super::Catalog;
 use crate::checksum::Uid;
 use crate::error::Result;
 use crate::expiry::AsOf;
-use crate::fence::Fence;
+use crate::lost_range::LostRange;
 use crate::options::{MIB, ReadSettings, Verify};
 use crate::record::{Record, Seqno};
 use crate::seam::{Emitted, EventRetention, EventStore};
@@ -79,25 +79,25 @@ struct RetentionView<'a> {
     now: u64,
     seqno: Seqno,
     live: HashSet<Uid>,
-    barred: HashSet<Uid>,
-    fences: Vec<Fence>,
+    quarantined: HashSet<Uid>,
+    lost_ranges: Vec<LostRange>,
 }
 
 impl<'a> RetentionView<'a> {
     fn new(catalog: &'a Catalog, retention: EventRetention, now: u64) -> RetentionView<'a> {
-        let (mut live, mut barred, mut fences) = (HashSet::new(), HashSet::new(), Vec::new());
+        let (mut live, mut quarantined, mut lost_ranges) = (HashSet::new(), HashSet::new(), Vec::new());
         for family in catalog.families().by_id.values() {
             let view = family.pinned_view();
             for table in view.levels.iter().flat_map(|level| level.tables()) {
                 let meta = table.meta();
                 live.insert(meta.uid);
                 if catalog.claims.bars_any([meta.number].into_iter()) {
-                    barred.insert(meta.uid);
+                    quarantined.insert(meta.uid);
                 }
             }
-            fences.extend(view.fences.iter().cloned());
+            lost_ranges.extend(view.lost_ranges.iter().cloned());
         }
-        RetentionView { catalog, retention, now, seqno: catalog.store_log().visible(), live, barred, fences }
+        RetentionView { catalog, retention, now, seqno: catalog.store_log().visible(), live, quarantined, lost_ranges }
     }
 }
 
@@ -118,12 +118,12 @@ impl EventStore for RetentionView<'_> {
         self.live.contains(&uid)
     }
 
-    fn is_barred(&self, uid: Uid) -> bool {
-        self.barred.contains(&uid)
+    fn is_quarantined(&self, uid: Uid) -> bool {
+        self.quarantined.contains(&uid)
     }
 
-    fn fences(&self) -> &[Fence] {
-        &self.fences
+    fn lost_ranges(&self) -> &[LostRange] {
+        &self.lost_ranges
     }
 
     fn scan(&self, family: u32, from: &[u8], to: &[u8], visit: &mut dyn FnMut(&Record<'_>) -> bool) -> Result<()> {

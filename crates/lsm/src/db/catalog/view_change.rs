@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::family::Family;
-use crate::fence::Fence;
+use crate::lost_range::LostRange;
 use crate::record::Seqno;
 use crate::version::{EditChange, TableMeta};
 
@@ -19,7 +19,7 @@ pub(in crate::db) struct Replaced<'a> {
     /// Lost ranges to remove.
     pub(in crate::db) lifted: Vec<u64>,
     /// Lost ranges to add.
-    pub(in crate::db) fenced: Vec<(u64, Arc<Fence>)>,
+    pub(in crate::db) fenced: Vec<(u64, Arc<LostRange>)>,
 }
 
 impl<'a> Replaced<'a> {
@@ -44,8 +44,9 @@ impl<'a> Replaced<'a> {
         let removed =
             |(level, number): &(usize, u64)| EditChange::TableRemoved { family, level: *level as u8, number: *number };
         let added = |(level, meta): &(usize, Arc<TableMeta>)| added_to(self.family, *level, meta);
-        let lifted = |id: &u64| EditChange::FenceLifted { family, id: *id };
-        let fenced = |(id, fence): &(u64, Arc<Fence>)| EditChange::FenceAdded { family, id: *id, fence: fence.clone() };
+        let lifted = |id: &u64| EditChange::LostRangeLifted { family, id: *id };
+        let fenced =
+            |(id, fence): &(u64, Arc<LostRange>)| EditChange::LostRangeAdded { family, id: *id, fence: fence.clone() };
         let tables = self.removes.iter().map(removed).chain(self.adds.iter().map(added));
         tables.chain(self.lifted.iter().map(lifted)).chain(self.fenced.iter().map(fenced)).collect()
     }

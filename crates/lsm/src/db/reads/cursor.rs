@@ -9,7 +9,7 @@ use super::values::read_value;
 use super::{ReadPoint, Reads};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
-use crate::fence::Fence;
+use crate::lost_range::LostRange;
 use crate::merge::{ConcatCursor, LostRangeCursor, MergeCursor, MergePart, MergeSource, PartCursor, Tiers};
 use crate::options::{ReadSettings, Verify};
 use crate::order::Order;
@@ -59,8 +59,8 @@ impl Reads {
                 sources.push(MergeSource::Memtable(Box::new(memtable)));
             }
         }
-        if !view.fences.is_empty() {
-            sources.push(MergeSource::Other(Box::new(LostRangeCursor::new(order.clone(), view.fences.clone()))));
+        if !view.lost_ranges.is_empty() {
+            sources.push(MergeSource::Other(Box::new(LostRangeCursor::new(order.clone(), view.lost_ranges.clone()))));
         }
         let level0 = view.levels.level(0).tables().len();
         let deeper = (1..LEVELS).filter(|level| !view.levels.level(*level).tables().is_empty());
@@ -138,7 +138,7 @@ impl Tiers for ViewTables {
                 Some(damage) => {
                     let meta = handle.meta();
                     self.notifier.report_damage(DamagedPlace::Table(meta.number), &error);
-                    let fence = Fence {
+                    let fence = LostRange {
                         from: (meta.smallest.clone(), MAX_SEQNO),
                         to: (meta.largest.clone(), 0),
                         bound: meta.newest_seqno(),

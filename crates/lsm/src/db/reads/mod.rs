@@ -29,7 +29,7 @@ use super::notifier::{DamagedPlace, Notifier};
 use crate::checksum::hash_key;
 use crate::error::{Damage, Error, Result, Verdict};
 use crate::expiry::{AsOf, ExpiryClock};
-use crate::fence::Fence;
+use crate::lost_range::LostRange;
 use crate::options::{ReadSettings, Verify};
 use crate::record::{Kind, Record, Seqno};
 use crate::seam::{Check, Companions, Life, Protection};
@@ -230,9 +230,9 @@ impl Reads {
 
     /// Returns the error of the lost range that a read hit.
     #[cold]
-    fn lost(&self, family: &Family, view: &View, meets: impl Fn(&Fence) -> bool) -> Error {
+    fn lost(&self, family: &Family, view: &View, meets: impl Fn(&LostRange) -> bool) -> Error {
         self.notifier.fence_met();
-        match view.fences.iter().find(|fence| meets(fence)) {
+        match view.lost_ranges.iter().find(|fence| meets(fence)) {
             Some(fence) => fence.error().in_family(family.name(), None),
             None => Error::structural("a fence that is not there"),
         }
@@ -274,7 +274,7 @@ impl<V: FnMut(&Record<'_>)> ReadDecision<'_, V> {
     fn decide(&mut self, record: &Record<'_>) {
         let (family, view) = self.of;
         let seqno = self.seqno;
-        self.outcome = match !view.fences.is_empty() && is_in_lost_range(self.of, record, seqno) {
+        self.outcome = match !view.lost_ranges.is_empty() && is_in_lost_range(self.of, record, seqno) {
             true => Err(self
                 .reads
                 .lost(family, view, |fence| fence.covers_at(family.order(), record.key, record.seqno, seqno))),
@@ -347,7 +347,7 @@ where
     }
 
     #[cold]
-    fn lost(&mut self, fence: &Fence) -> E {
+    fn lost(&mut self, fence: &LostRange) -> E {
         self.decision.reads.notifier.fence_met();
         fence.error().in_family(self.decision.of.0.name(), None).into()
     }
@@ -356,7 +356,7 @@ where
 /// Returns true if a record lies in a lost range that may have held the deciding version.
 #[cold]
 fn is_in_lost_range((family, view): (&Family, &View), record: &Record<'_>, at: Seqno) -> bool {
-    view.fences.iter().any(|fence| fence.covers_at(family.order(), record.key, record.seqno, at))
+    view.lost_ranges.iter().any(|fence| fence.covers_at(family.order(), record.key, record.seqno, at))
 }
 
 /// A key, and its hash if already computed.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::super::TableHandle;
 use super::super::family::{Generation, View};
 use crate::error::Error;
-use crate::fence::Fence;
+use crate::lost_range::LostRange;
 use crate::order::Order;
 use crate::planted;
 use crate::record::Seqno;
@@ -26,7 +26,7 @@ pub(in crate::db) trait Search {
     fn in_table(&mut self, table: &Arc<TableHandle>) -> Result<bool, Self::Error>;
 
     /// Returns the error for a key that no table holds, but that a lost range may have held.
-    fn lost(&mut self, fence: &Fence) -> Self::Error;
+    fn lost(&mut self, fence: &LostRange) -> Self::Error;
 }
 
 /// Searches a view for the newest version of a key at or below a seqno: the memtables, then the tables that may hold
@@ -64,7 +64,7 @@ pub(in crate::db) fn newest_version<S: Search>(
             }
         }
     }
-    match view.fences.iter().find(|fence| fence.may_hide(order, key, seqno)) {
+    match view.lost_ranges.iter().find(|fence| fence.may_hide(order, key, seqno)) {
         Some(fence) => Err(search.lost(fence)),
         None => Ok(view.check_open().map(|()| false)?),
     }

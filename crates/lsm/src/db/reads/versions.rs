@@ -13,7 +13,7 @@ use super::search::{Search, newest_version};
 use crate::checksum::{Uid, hash_key};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
-use crate::fence::Fence;
+use crate::lost_range::LostRange;
 use crate::memtable::Memtable;
 use crate::merge::MergeCursor;
 use crate::record::{Kind, Record, Seqno};
@@ -87,8 +87,8 @@ impl LocationSearch<'_> {
 
     /// Takes a version of the key, unless it lies in a lost range.
     fn take(&mut self, record: &Record<'_>, place: RecordPlace, protection: Protection) -> Result<bool> {
-        let (order, mut fences) = (self.family.order(), self.view.fences.iter());
-        if let Some(fence) = fences.find(|fence| fence.covers_at(order, self.key, record.seqno, self.seqno)) {
+        let (order, mut lost_ranges) = (self.family.order(), self.view.lost_ranges.iter());
+        if let Some(fence) = lost_ranges.find(|fence| fence.covers_at(order, self.key, record.seqno, self.seqno)) {
             return Err(self.lost(fence));
         }
         self.found = Some(RecordLocation {
@@ -114,7 +114,7 @@ impl Search for LocationSearch<'_> {
             return Ok(false);
         }
         if cursor.record().kind == Kind::Fence {
-            let fence = Fence::shown(&cursor.record())?;
+            let fence = LostRange::shown(&cursor.record())?;
             return Err(self.lost(&fence));
         }
         self.take(&cursor.record(), place, generation.memtable.protection(self.companions.protection()))
@@ -134,7 +134,7 @@ impl Search for LocationSearch<'_> {
         self.take(&cursor.record(), place, source.protection)
     }
 
-    fn lost(&mut self, fence: &Fence) -> Error {
+    fn lost(&mut self, fence: &LostRange) -> Error {
         fence.error().in_family(self.family.name(), None)
     }
 }
@@ -174,7 +174,7 @@ impl Unflushed {
             }
         }
         if self.versions.valid() && self.versions.record().kind == Kind::Fence {
-            return Err(Fence::shown(&self.versions.record()).map_or_else(|error| error, |fence| fence.error()));
+            return Err(LostRange::shown(&self.versions.record()).map_or_else(|error| error, |fence| fence.error()));
         }
         Ok(())
     }

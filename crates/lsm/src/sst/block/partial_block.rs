@@ -1,6 +1,6 @@
 //! The readable part of a block that cannot be repaired: trusted records in order, and gaps between them. Pure.
 
-use crate::fence::Fence;
+use crate::lost_range::LostRange;
 use crate::order::Order;
 use crate::record::{Kind, Record, Seqno};
 use crate::seam::Check;
@@ -17,7 +17,7 @@ pub(in crate::sst) enum PartialItem {
     /// A trusted record.
     Record(SalvagedRecord),
     /// A range in which records were lost.
-    Lost(Fence),
+    Lost(LostRange),
 }
 
 /// An owned record.
@@ -46,7 +46,7 @@ pub(in crate::sst) enum PartialAnswer<'a> {
     /// This record is the result.
     Found(&'a SalvagedRecord),
     /// The deciding record may have been lost.
-    Lost(&'a Fence),
+    Lost(&'a LostRange),
     /// The block held no version of the key that is old enough.
     Absent,
     /// The block ends with newer versions of the key; older ones may follow in the next block.
@@ -74,7 +74,7 @@ impl PartialBlock {
     }
 
     /// Returns the first gap, if there is one.
-    pub(in crate::sst) fn first_gap(&self) -> Option<&Fence> {
+    pub(in crate::sst) fn first_gap(&self) -> Option<&LostRange> {
         self.items.iter().find_map(|item| match item {
             PartialItem::Lost(fence) => Some(fence),
             PartialItem::Record(_) => None,

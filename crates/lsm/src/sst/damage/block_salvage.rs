@@ -22,7 +22,7 @@ use std::ops::Range;
 use crate::checksum::{crc, hash_key};
 use crate::codec::Reader;
 use crate::error::Verdict;
-use crate::fence::Fence;
+use crate::lost_range::LostRange;
 use crate::order::Order;
 use crate::record::{Kind, MAX_KEY_BYTES, MAX_SEQNO, Record, Seqno, companion};
 use crate::seam::{Check, Companions, Protection};
@@ -609,9 +609,9 @@ pub(in crate::sst) fn nothing(site: &SalvageContext<'_>) -> PartialBlock {
     PartialBlock { items: vec![PartialItem::Lost(gap(site, from, to))] }
 }
 
-pub(in crate::sst) fn gap(site: &SalvageContext<'_>, from: (Vec<u8>, Seqno), to: (Vec<u8>, Seqno)) -> Fence {
+pub(in crate::sst) fn gap(site: &SalvageContext<'_>, from: (Vec<u8>, Seqno), to: (Vec<u8>, Seqno)) -> LostRange {
     let (file, offset, verdict) = (site.file.to_owned(), site.offset, site.verdict);
-    Fence { from, to, bound: site.bound, file, offset, verdict }
+    LostRange { from, to, bound: site.bound, file, offset, verdict }
 }
 
 /// Returns the offsets of a body's restarts, as long as they ascend within its entries.

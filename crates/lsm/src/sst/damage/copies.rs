@@ -7,8 +7,8 @@ use super::block_repair::{mismatch, read_or_probe};
 use crate::checksum::{Role, hash_key};
 use crate::codec::Reader;
 use crate::error::{Error, Result};
-use crate::fence::Fence;
 use crate::ledger::Ledger;
+use crate::lost_range::LostRange;
 use crate::record::{MAX_KEY_BYTES, MAX_SEQNO, Record, companion};
 use crate::seam::{Check, Companions};
 use crate::sst::block::entry::{BlockEntry, LEAST_ENTRY_BYTES};
@@ -98,7 +98,7 @@ impl Table {
 
     /// Returns the maximum number of records that can have been lost in these gaps of the table. Returns `None` if that
     /// is unknown because a gap does not match one block of the index.
-    pub fn room_in(&self, gaps: &[Fence]) -> Option<u64> {
+    pub fn room_in(&self, gaps: &[LostRange]) -> Option<u64> {
         let mut offsets: Vec<u64> = gaps.iter().map(|gap| gap.offset).collect();
         offsets.sort_unstable();
         offsets.dedup();

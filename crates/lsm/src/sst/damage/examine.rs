@@ -3,7 +3,7 @@
 use super::block_repair::{RepairResult, recover};
 use crate::checksum::hash_key;
 use crate::error::{Error, Remedy, Result};
-use crate::fence::Fence;
+use crate::lost_range::LostRange;
 use crate::record::{Record, Seqno};
 use crate::seam::{Check, Companions, RecordSource};
 use crate::sst::block::frame::TRIES;
@@ -16,7 +16,7 @@ pub enum ExaminedItem<'a> {
     /// A readable record, the result of its check, and its location.
     Record(&'a Record<'a>, Check, RecordSource<'a>),
     /// A key range in which records may have been lost.
-    Gap(&'a Fence),
+    Gap(&'a LostRange),
     /// The device could not read a block, even after retries; this causes the gap that follows.
     Refused {
         /// Offset of the block in the file.

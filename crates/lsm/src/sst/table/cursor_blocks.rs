@@ -17,7 +17,7 @@ use super::table::LoadedBlock;
 use super::verify_read::Checks;
 use crate::env::read_exact;
 use crate::error::{Error, Result};
-use crate::fence::Fence;
+use crate::lost_range::LostRange;
 use crate::options::KIB;
 use crate::sst::block::block::Block;
 use crate::sst::block::frame::read_error;
@@ -167,7 +167,7 @@ impl TableCursor {
     #[cold]
     pub(in crate::sst) fn lost(&self, partial: &PartialBlock, number: usize) -> Error {
         let whole = || Error::structural("a block is damaged");
-        self.table.named(partial.first_gap().map_or_else(whole, Fence::error), number)
+        self.table.named(partial.first_gap().map_or_else(whole, LostRange::error), number)
     }
 
     /// Advises the operating system of the next reads of a scan.

@@ -5,7 +5,7 @@
 use super::*;
 use crate::checksum::{Role, block_seed};
 use crate::error::Remedy;
-use crate::fence::Fence;
+use crate::lost_range::LostRange;
 use crate::record::{MAX_SEQNO, companion};
 use proptest::prelude::*;
 
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 #[derive(Default)]
 struct Shown {
     records: Vec<Owned>,
-    gaps: Vec<Fence>,
+    gaps: Vec<LostRange>,
     healed: Vec<(u64, Remedy)>,
 }
 

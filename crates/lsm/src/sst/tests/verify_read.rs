@@ -402,7 +402,7 @@ fn a_cursor_goes_on_where_something_is_lost() {
                 "{:?}",
                 table.bad_blocks.find(1)
             );
-            let fence = crate::fence::Fence::decode(&mut Reader::new(record.value)).unwrap();
+            let fence = crate::lost_range::LostRange::decode(&mut Reader::new(record.value)).unwrap();
             assert!(fence.may_hide(&Order::bytewise(), &lost.key, MAX_SEQNO) && fence.offset == handle.offset);
             assert_eq!(cursor.source().offset, handle.offset);
             cursor.prev().unwrap();

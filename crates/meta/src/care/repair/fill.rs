@@ -12,7 +12,7 @@ use std::iter::Peekable;
 
 use waxseal_lsm::checksum::{Uid, hash_key};
 use waxseal_lsm::db::OwnedRecord;
-use waxseal_lsm::fence::Fence;
+use waxseal_lsm::lost_range::LostRange;
 use waxseal_lsm::order::Order;
 use waxseal_lsm::pointer::{Pointer, value_hash};
 use waxseal_lsm::record::{Kind, Record, Seqno, companion};
@@ -150,7 +150,7 @@ impl TableRepair<'_, '_> {
     fn fill_gap(
         &mut self,
         order: &Order,
-        gap: Fence,
+        gap: LostRange,
         records: &mut Peekable<impl Iterator<Item = OwnedRecord>>,
         next: Option<&TablePiece<OwnedRecord>>,
     ) {

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use waxseal_lsm::checksum::Uid;
 use waxseal_lsm::db::{Db, OwnedRecord, TableRef};
 use waxseal_lsm::error::{Error, ErrorKind, Result, Verdict};
-use waxseal_lsm::fence::Fence;
 use waxseal_lsm::ledger::Ledger;
+use waxseal_lsm::lost_range::LostRange;
 use waxseal_lsm::pointer::Pointer;
 use waxseal_lsm::record::{Kind, Record, companion};
 use waxseal_lsm::seam::Check;
@@ -20,7 +20,7 @@ use waxseal_lsm::sst::{ExaminedItem, Table};
 
 use super::super::plan::{self, TablePiece};
 use super::super::report::{Finding, Outcome, Rung, Step, is_unread, ladder_up_to, rung_of};
-use super::{TableRepair, fence_over};
+use super::{TableRepair, lost_range_over};
 use crate::rebuild_companions::rebuilt_companions;
 
 /// The table is walked at most this often, until two walks agree.
@@ -77,7 +77,7 @@ fn open_whole(db: &Db, table: &TableRef, by_data: bool) -> Result<Arc<Table>> {
 /// The result of a walk: the gaps in the table, and the failed reads.
 #[derive(PartialEq)]
 struct TableWalk {
-    gaps: Vec<Fence>,
+    gaps: Vec<LostRange>,
     refused: Vec<String>,
 }
 
@@ -145,7 +145,8 @@ impl TableRepair<'_, '_> {
         let (table, protector) = (self.table, self.protector);
         let Some(open) = open else {
             let meta = table.meta();
-            let all = Fence::over(&meta.smallest, &meta.largest, meta.greatest_seqno, &table.name(), Verdict::Missing);
+            let all =
+                LostRange::over(&meta.smallest, &meta.largest, meta.greatest_seqno, &table.name(), Verdict::Missing);
             self.pieces.push(TablePiece::Gap(all));
             self.refused =
                 self.db.read_file(table).err().filter(is_unread).map(|error| (0, error)).into_iter().collect();
@@ -183,7 +184,7 @@ impl TableRepair<'_, '_> {
     fn add_gaps_at_ends(&mut self) {
         let ends = self.pieces.first().zip(self.pieces.last()).map(|(first, last)| (first.begin(), last.end()));
         let order = self.table.family().order();
-        let [before, behind] = plan::gaps_at_ends(order, ends.as_ref(), &fence_over(self.table));
+        let [before, behind] = plan::gaps_at_ends(order, ends.as_ref(), &lost_range_over(self.table));
         self.pieces.splice(0..0, before.map(TablePiece::Gap));
         self.pieces.extend(behind.map(TablePiece::Gap));
     }
@@ -232,7 +233,7 @@ impl TableRepair<'_, '_> {
                     return true; // not read: neither right nor damaged
                 };
                 let place = (record.key.to_vec(), record.seqno);
-                self.pieces.push(TablePiece::Gap(Fence {
+                self.pieces.push(TablePiece::Gap(LostRange {
                     from: place.clone(),
                     to: place,
                     bound: record.seqno,

@@ -11,9 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use waxseal_lsm::checksum::hash;
 use waxseal_lsm::db::Family;
 use waxseal_lsm::error::{Result, Verdict};
-use waxseal_lsm::fence::Fence;
 use waxseal_lsm::interrupt;
 use waxseal_lsm::ledger::Ledger;
+use waxseal_lsm::lost_range::LostRange;
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, Record, Seqno, companion};
 use waxseal_lsm::seam::{Check, Protection};
@@ -31,7 +31,7 @@ pub(super) struct Hole {
     family: u32,
     /// The table's file name.
     file: String,
-    gaps: Vec<Fence>,
+    gaps: Vec<LostRange>,
     counted: Ledger,
     deficit: Ledger,
     /// Smallest and greatest seqno of the table.
@@ -96,8 +96,8 @@ impl Salvage<'_> {
         id: u32,
         family: &Family,
         (counted, found): (&Ledger, &Ledger),
-        (gaps, room): (Vec<Fence>, Option<u64>),
-        (all, least): (&Fence, Seqno),
+        (gaps, room): (Vec<LostRange>, Option<u64>),
+        (all, least): (&LostRange, Seqno),
         lost_beside: u64,
     ) {
         let summed = self.parts.companions.protection() != Protection::None && counted.has_sums();
@@ -312,7 +312,7 @@ impl Salvage<'_> {
             let is_fenced = || self.losses.may_have_had(id, into.order(), &key, seqno);
             let is_chosen = || chosen.contains(&(id, (key.clone(), seqno)));
             if self.is_newest(id, &key, seqno) && !is_chosen() && !is_fenced() {
-                let fence = Fence::over(&key, &key, seqno, &holes[hole].file, Verdict::Ledger);
+                let fence = LostRange::over(&key, &key, seqno, &holes[hole].file, Verdict::Ledger);
                 self.lost_between(id, &into, &fence);
             }
         }

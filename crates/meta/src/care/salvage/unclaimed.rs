@@ -5,7 +5,7 @@
 
 use waxseal_lsm::db::Family;
 use waxseal_lsm::error::{Result, Verdict};
-use waxseal_lsm::fence::Fence;
+use waxseal_lsm::lost_range::LostRange;
 use waxseal_lsm::names::system_number;
 use waxseal_lsm::record::MAX_SEQNO;
 
@@ -24,7 +24,7 @@ impl Salvage<'_> {
             return Ok(());
         }
         for family in self.db.families().into_iter().filter(|family| has_lost_its_name(family.id())) {
-            let working = self.begin_fence(&family)?;
+            let working = self.begin_lost_range(&family)?;
             self.unclaimed.push((family, working));
         }
         Ok(())
@@ -35,10 +35,10 @@ impl Salvage<'_> {
     pub(super) fn judge_unclaimed(&mut self) -> Result<()> {
         for (family, working) in std::mem::take(&mut self.unclaimed) {
             let names = self.may_be(&family).collect::<Vec<_>>().join(", ");
-            let mut fences = self.losses.fences(NO_FAMILY, 0, family.order(), self.last).unwrap_or_default();
+            let mut lost_ranges = self.losses.lost_ranges(NO_FAMILY, 0, family.order(), self.last).unwrap_or_default();
             if !names.is_empty() {
                 let file = self.from.join("CURRENT").display().to_string();
-                let all = Fence::over_all(family.order(), self.last, &file, Verdict::Missing);
+                let all = LostRange::over_all(family.order(), self.last, &file, Verdict::Missing);
                 let outcome = match (self.accepts, &all) {
                     (true, _) => Outcome::Accepted,
                     (false, Some(_)) => Outcome::Fenced,
@@ -49,12 +49,12 @@ impl Salvage<'_> {
                 let name = Some(family.name().to_owned());
                 self.report.damage.push(Finding { file: "CURRENT".to_owned(), family: name, ..finding });
                 self.report.structural += 1;
-                fences = all.into_iter().collect();
+                lost_ranges = all.into_iter().collect();
             }
             if self.accepts {
-                fences.clear();
+                lost_ranges.clear();
             }
-            self.db.replace_fences(&family, &working, fences)?;
+            self.db.replace_lost_ranges(&family, &working, lost_ranges)?;
         }
         Ok(())
     }
@@ -79,9 +79,9 @@ impl Salvage<'_> {
 
     /// Sets a lost range over all keys of a family until its salvage is complete; returns the numbers of its lost
     /// ranges.
-    pub(super) fn begin_fence(&self, family: &Family) -> Result<Vec<u64>> {
-        let all = Fence::over_all(family.order(), MAX_SEQNO, "(a salvage that is not through)", Verdict::Missing);
-        self.db.add_fences(family, all.into_iter().collect())?;
-        Ok(self.db.fences(family).into_iter().map(|(number, _)| number).collect())
+    pub(super) fn begin_lost_range(&self, family: &Family) -> Result<Vec<u64>> {
+        let all = LostRange::over_all(family.order(), MAX_SEQNO, "(a salvage that is not through)", Verdict::Missing);
+        self.db.add_lost_ranges(family, all.into_iter().collect())?;
+        Ok(self.db.lost_ranges(family).into_iter().map(|(number, _)| number).collect())
     }
 }

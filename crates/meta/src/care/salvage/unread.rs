@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use waxseal_lsm::checksum::hash;
 use waxseal_lsm::error::Verdict;
-use waxseal_lsm::fence::Fence;
+use waxseal_lsm::lost_range::LostRange;
 use waxseal_lsm::record::{Record, Seqno};
 use waxseal_lsm::seam::Check;
 
@@ -26,8 +26,8 @@ pub(super) struct Unread {
 
 impl Unread {
     /// Returns a lost range for the record.
-    fn fence(&self, (file, verdict): &Met) -> Fence {
-        Fence::over(&self.key, &self.key, self.seqno, file, *verdict)
+    fn fence(&self, (file, verdict): &Met) -> LostRange {
+        LostRange::over(&self.key, &self.key, self.seqno, file, *verdict)
     }
 }
 

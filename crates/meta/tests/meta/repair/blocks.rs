@@ -30,7 +30,7 @@ fn one_or_two_flipped_bits_of_any_block_are_repaired() {
             let report = repair(&world.db, RepairOptions::default()).unwrap();
             assert!(report.is_clean() && report.repaired >= 1 && report.lost == 0, "{compression:?} {trial}: {report}");
             world.assert_clean();
-            assert!(world.db.fences(&world.family).is_empty());
+            assert!(world.db.lost_ranges(&world.family).is_empty());
         }
     }
 }

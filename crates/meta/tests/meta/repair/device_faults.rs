@@ -12,8 +12,8 @@ use super::sources::*;
 use super::withholding::*;
 use super::world::*;
 
-/// One step after the other of a repair fails once; how often the table was put off. The log or the trash has what is lost: a record,
-/// and a pointer to a value.
+/// One step after the other of a repair fails once; how often the table was put off. The log or the trash has what is
+/// lost: a record, and a pointer to a value.
 fn put_off_by_faults(faults: usize, accept_loss: bool, by_trash: bool) -> u64 {
     let options = CfOptions { large_value_bytes: 100, ..options(Compression::None, false) };
     let mut put_off = 0;
@@ -47,15 +47,15 @@ fn put_off_by_faults(faults: usize, accept_loss: bool, by_trash: bool) -> u64 {
             Err(_) if first.is_err() => continue, // a sync failed, and the store has halted
             report => assert!(report.as_ref().unwrap().is_clean(), "{step}: {first:?}, {report:?}"),
         }
-        assert!(world.db.fences(&world.family).is_empty(), "{step}: {first:?}");
-        assert!(world.db.barred_tables(&world.family).is_empty(), "{step}: {first:?}");
+        assert!(world.db.lost_ranges(&world.family).is_empty(), "{step}: {first:?}");
+        assert!(world.db.quarantined_tables(&world.family).is_empty(), "{step}: {first:?}");
         world.assert_clean();
     }
     put_off
 }
 
-/// A device that does not answer for a moment: what might have mended a table may be there still, so nothing of it is given up, not even
-/// by who would give up what cannot be had.
+/// A device that does not answer for a moment: what might have mended a table may be there still, so nothing of it is
+/// given up, not even by who would give up what cannot be had.
 #[test]
 fn a_fault_of_the_device_gives_nothing_up() {
     for by_trash in [false, true] {
@@ -76,7 +76,9 @@ fn assert_waits_or_is_accepted(of: impl Fn() -> (Withholding, World), trash: boo
         let report = repair(&world.db, RepairOptions { trash: trash(), ..Default::default() }).unwrap();
         assert_eq!((report.unread, report.lost, report.repaired), (1, 1, 0), "{report}");
         assert!(report.damage.iter().any(|finding| finding.outcome == Outcome::Unread), "{report}");
-        assert!(world.db.fences(&world.family).is_empty() && world.db.barred_tables(&world.family).is_empty());
+        assert!(
+            world.db.lost_ranges(&world.family).is_empty() && world.db.quarantined_tables(&world.family).is_empty()
+        );
     }
     disk.release();
     let report = repair(&world.db, RepairOptions { trash: trash(), ..Default::default() }).unwrap();
@@ -98,7 +100,7 @@ fn assert_waits_or_is_accepted(of: impl Fn() -> (Withholding, World), trash: boo
     for outcome in [Outcome::Unread, Outcome::Accepted] {
         assert!(report.damage.iter().any(|finding| finding.outcome == outcome), "{report}");
     }
-    assert!(world.db.fences(&world.family).is_empty() && world.db.barred_tables(&world.family).is_empty());
+    assert!(world.db.lost_ranges(&world.family).is_empty() && world.db.quarantined_tables(&world.family).is_empty());
     disk.release();
     world.model.remove(&key(lost));
     world.assert_clean();
@@ -143,7 +145,8 @@ fn a_log_that_cannot_be_read_keeps_nobody_else_from_being_asked() {
     assert_waits_or_is_accepted(of, false, 50);
 }
 
-/// One value, or the end of its file, that cannot be read: what else is damaged is mended all the same, and the value is there afterwards.
+/// One value, or the end of its file, that cannot be read: what else is damaged is mended all the same, and the value
+/// is there afterwards.
 #[test]
 fn a_value_that_cannot_be_read_keeps_nothing_else_from_being_mended() {
     let options = CfOptions { large_value_bytes: 100, ..options(Compression::None, false) };

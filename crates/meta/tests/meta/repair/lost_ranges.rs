@@ -11,9 +11,9 @@ use super::world::*;
 
 /// One record is lost behind a fence; all others are there.
 pub(crate) fn assert_fenced(world: &World, report: &Report, lost: u64) {
-    let fences = world.db.fences(&world.family);
-    assert_eq!(fences.len(), 1, "{report}");
-    assert!(fences[0].1.may_hide(world.family.order(), &key(lost), u64::MAX >> 8));
+    let lost_ranges = world.db.lost_ranges(&world.family);
+    assert_eq!(lost_ranges.len(), 1, "{report}");
+    assert!(lost_ranges[0].1.may_hide(world.family.order(), &key(lost), u64::MAX >> 8));
     assert!(report.damage.iter().any(|finding| finding.outcome == Outcome::Fenced));
     for (known, value) in world.model.iter().filter(|(known, _)| **known != key(lost)) {
         let mut found = None;
@@ -69,7 +69,7 @@ fn a_fence_survives_a_reopen_and_ends_when_the_loss_is_accepted() {
     assert_eq!(found.damage.len(), 1, "{found}");
     let report = repair(&world.db, RepairOptions { accept_loss: true, ..Default::default() }).unwrap();
     assert!(report.damage.iter().all(|finding| finding.outcome == Outcome::Accepted), "{report}");
-    assert!(world.db.fences(&world.family).is_empty());
+    assert!(world.db.lost_ranges(&world.family).is_empty());
     model.remove(&key(50));
     assert_eq!(world.content(), model);
     assert!(sim.exists(&damaged).unwrap(), "set aside for whoever wants to look");
@@ -87,5 +87,5 @@ fn a_fence_ends_for_a_newer_write_or_an_accepted_loss() {
     repair(&world.db, RepairOptions { source: Some(&replica), ..Default::default() }).unwrap();
     assert_eq!((*replica.asked.lock().unwrap(), world.refused()), (0, 1));
     world.apply(Kind::Put, &key(50), b"newer");
-    assert_eq!((world.refused(), world.db.fences(&world.family).len()), (0, 1));
+    assert_eq!((world.refused(), world.db.lost_ranges(&world.family).len()), (0, 1));
 }

@@ -79,7 +79,7 @@ fn a_salvage_takes_what_is_left_of_damaged_tables() {
         burst(sim, &table, &model[&key(50)].clone());
     }
     let (saved, report) = salvaged_accepting(&sim, &options, &model);
-    assert!(saved.db.fences(&saved.family).is_empty());
+    assert!(saved.db.lost_ranges(&saved.family).is_empty());
     let (fenced, told) = salvaged(&with_ends, &options, &model);
     assert_fenced(&fenced, &told, 50);
     // Without its properties nothing says that the key behind the gap has no newer version in it.
@@ -138,10 +138,14 @@ fn a_table_that_is_whole_but_lacks_a_record_is_never_called_repaired() {
     for _ in 0..2 {
         let report = repair(&world.db, RepairOptions::default()).unwrap();
         assert!(!report.is_clean() && report.repaired == 0 && report.lost == 1, "{report}");
-        assert_eq!((world.tables(), world.db.barred_tables(&world.family).len()), (vec![table.clone()], 1));
+        assert_eq!((world.tables(), world.db.quarantined_tables(&world.family).len()), (vec![table.clone()], 1));
         // Nobody knows where it stood: all that the table spans is under one fence.
-        let fences = world.db.fences(&world.family);
-        assert_eq!((fences.len(), &fences[0].1.from.0, &fences[0].1.to.0), (1, &key(0), &key(99)), "{report}");
+        let lost_ranges = world.db.lost_ranges(&world.family);
+        assert_eq!(
+            (lost_ranges.len(), &lost_ranges[0].1.from.0, &lost_ranges[0].1.to.0),
+            (1, &key(0), &key(99)),
+            "{report}"
+        );
     }
     assert!(world.read(&key(50)).is_err());
     assert!(world.read(&key(100)).unwrap().is_none());
@@ -156,15 +160,15 @@ fn a_table_that_is_whole_but_lacks_a_record_is_never_called_repaired() {
     };
     write(&whole);
     let report = repair(&world.db, RepairOptions::default()).unwrap();
-    assert!(report.damage.is_empty() && world.db.fences(&world.family).is_empty(), "{report}");
-    assert!(world.db.barred_tables(&world.family).is_empty());
+    assert!(report.damage.is_empty() && world.db.lost_ranges(&world.family).is_empty(), "{report}");
+    assert!(world.db.quarantined_tables(&world.family).is_empty());
     write(&hurt);
     // Or it is given up: told, and the file set aside.
     let report = repair(&world.db, RepairOptions { accept_loss: true, ..Default::default() }).unwrap();
     assert!(report.damage.iter().any(|finding| finding.outcome == Outcome::Accepted) && report.lost == 1, "{report}");
     assert!(report.damage.iter().all(|finding| finding.outcome != Outcome::Barred), "{report}");
     assert!(world.sim.exists(&table.with_extension("damaged")).unwrap());
-    assert!(world.db.fences(&world.family).is_empty() && world.db.barred_tables(&world.family).is_empty());
+    assert!(world.db.lost_ranges(&world.family).is_empty() && world.db.quarantined_tables(&world.family).is_empty());
     assert_eq!(world.refused(), 0);
 }
 
@@ -203,7 +207,7 @@ fn no_older_version_stands_in_for_one_that_a_salvage_lost() {
     let (saved, report) = salvaged_accepting(&sim, &options, &world.model);
     assert!(saved.read(&key(50)).unwrap().unwrap().starts_with(b"value 000050"), "{report}");
     assert!(report.damage.iter().all(|finding| finding.outcome == Outcome::Accepted), "{report}");
-    assert!(saved.db.fences(&saved.family).is_empty());
+    assert!(saved.db.lost_ranges(&saved.family).is_empty());
 }
 
 #[test]
@@ -313,7 +317,7 @@ fn what_one_table_lacks_and_another_holds_is_not_lost() {
             let (saved, report) = salvaged_by(&of_tables(older, newer), &options, &model, how);
             assert_eq!(saved.content(), model, "{report}");
             assert_eq!((report.lost, report.repaired), (0, repaired), "{report}");
-            assert!(saved.db.fences(&saved.family).is_empty());
+            assert!(saved.db.lost_ranges(&saved.family).is_empty());
         }
     }
     // What both lack is lost.
@@ -336,7 +340,7 @@ fn what_a_table_lacks_and_the_log_holds_is_not_lost_without_a_manifest() {
     assert_eq!(saved.content(), world.model, "{report}");
     assert_eq!((report.lost, report.repaired), (0, 1), "{report}");
     assert!(report.damage.iter().any(|finding| finding.outcome == Outcome::Repaired(Rung::Log)), "{report}");
-    assert!(saved.db.fences(&saved.family).is_empty());
+    assert!(saved.db.lost_ranges(&saved.family).is_empty());
 }
 
 #[test]

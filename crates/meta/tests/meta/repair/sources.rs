@@ -108,7 +108,7 @@ fn a_handler_that_forbids_it_keeps_the_table_as_it_is() {
         let written = world.db.commit(&mut batch, Durability::Os);
         assert_eq!(written.is_err(), decision == Decision::ReadOnly, "{written:?}");
         assert_eq!((world.db.is_read_only(), world.refused()), (decision == Decision::ReadOnly, 1));
-        assert_eq!(world.db.barred_tables(&world.family).len(), 1);
+        assert_eq!(world.db.quarantined_tables(&world.family).len(), 1);
         assert_eq!(world.tables(), std::slice::from_ref(&table));
         world.db.close().unwrap();
     }

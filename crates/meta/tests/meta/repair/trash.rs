@@ -73,7 +73,7 @@ fn a_pointer_from_the_trash_waits_for_a_file_that_cannot_be_read() {
     let trash = || RepairOptions { trash: Some(TRASH.into()), ..Default::default() };
     let report = repair(&world.db, trash()).unwrap();
     assert_eq!((report.repaired, report.lost), (0, 1), "{report}");
-    assert!(world.db.fences(&world.family).is_empty(), "{report}");
+    assert!(world.db.lost_ranges(&world.family).is_empty(), "{report}");
     disk.release();
     let report = repair(&world.db, trash()).unwrap();
     assert!(report.is_clean() && report.repaired > 0, "{report}");
@@ -126,7 +126,8 @@ fn a_pointer_from_the_trash_leads_into_no_file_that_was_hit() {
     }
 }
 
-/// A table that a plain node wrote counts its records without sums: an older version from the trash would make the count close.
+/// A table that a plain node wrote counts its records without sums: an older version from the trash would make the
+/// count close.
 #[test]
 fn no_older_version_from_the_trash_makes_a_count_close() {
     let options = options(Compression::None, false);
@@ -153,5 +154,5 @@ fn no_older_version_from_the_trash_makes_a_count_close() {
     assert!(!world.db.tables(&world.family).unwrap()[0].meta().ledger.has_sums());
     let report = repair(&world.db, RepairOptions { trash: Some(TRASH.into()), ..Default::default() }).unwrap();
     assert!(report.repaired == 0 && report.lost > 0, "{report}");
-    assert!(world.refused() > 0 && !world.db.fences(&world.family).is_empty(), "{report}");
+    assert!(world.refused() > 0 && !world.db.lost_ranges(&world.family).is_empty(), "{report}");
 }

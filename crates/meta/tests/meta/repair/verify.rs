@@ -32,7 +32,8 @@ fn verify_has_no_false_alarm() {
     }
 }
 
-/// A device that does not answer says nothing of what is in a file: that is told apart from damage, and nothing is repaired for it.
+/// A device that does not answer says nothing of what is in a file: that is told apart from damage, and nothing is
+/// repaired for it.
 #[test]
 fn a_table_that_cannot_be_opened_is_not_called_damaged() {
     let (sim, model, table, _) = one_table(options(Compression::None, false), 300);
@@ -53,7 +54,7 @@ fn a_table_that_cannot_be_opened_is_not_called_damaged() {
     sim.fail_at(sim.steps() + 1, Fault::Error(ErrorKind::PermissionDenied));
     let report = repair(&world.db, RepairOptions::default()).unwrap();
     assert_eq!((report.unread, report.repaired, report.damage[0].outcome), (1, 0, Outcome::Unread), "{report}");
-    assert!(world.db.barred_tables(&world.family).is_empty() && world.db.fences(&world.family).is_empty());
+    assert!(world.db.quarantined_tables(&world.family).is_empty() && world.db.lost_ranges(&world.family).is_empty());
     world.assert_clean();
 }
 

@@ -219,8 +219,8 @@ pub(crate) fn accepting(accept_loss: bool) -> RepairOptions<'static> {
 }
 
 pub(crate) fn assert_no_fence(world: &World, report: &Report) {
-    assert!(world.db.fences(&world.family).is_empty(), "{report}");
-    assert!(world.db.barred_tables(&world.family).is_empty(), "{report}");
+    assert!(world.db.lost_ranges(&world.family).is_empty(), "{report}");
+    assert!(world.db.quarantined_tables(&world.family).is_empty(), "{report}");
 }
 
 /// Hits the pointer to a value as it stands in a table, so that no correction helps.

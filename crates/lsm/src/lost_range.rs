@@ -5,7 +5,7 @@
 //! seqno of the lost records: a newer record was not among them and is read normally. While a damaged block is still in
 //! its file, its lost ranges exist in memory only. Permanently lost ranges are stored in the manifest.
 //!
-//! Cursors return a lost range as a record of kind `Fence`, at the end of the range that they reach first.
+//! Cursors return a lost range as a record of kind `LostRange`, at the end of the range that they reach first.
 
 use std::cmp::Ordering;
 
@@ -16,7 +16,7 @@ use crate::record::{MAX_KEY_BYTES, MAX_SEQNO, Record, Seqno};
 
 /// A range in which records may have been lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fence {
+pub struct LostRange {
     /// The first position, included.
     pub from: (Vec<u8>, Seqno),
     /// The last position, included; not before the first.
@@ -31,16 +31,16 @@ pub struct Fence {
     pub verdict: Verdict,
 }
 
-impl Fence {
+impl LostRange {
     /// Creates a lost range of all versions of the keys from `low` to `high`, both included.
-    pub fn over(low: &[u8], high: &[u8], bound: Seqno, file: &str, verdict: Verdict) -> Fence {
+    pub fn over(low: &[u8], high: &[u8], bound: Seqno, file: &str, verdict: Verdict) -> LostRange {
         let (from, to) = ((low.to_vec(), MAX_SEQNO), (high.to_vec(), 0));
-        Fence { from, to, bound, file: file.to_owned(), offset: 0, verdict }
+        LostRange { from, to, bound, file: file.to_owned(), offset: 0, verdict }
     }
 
     /// Creates a lost range of all possible keys. `None` if the order does not define a last key.
-    pub fn over_all(order: &Order, bound: Seqno, file: &str, verdict: Verdict) -> Option<Fence> {
-        order.is_bytewise().then(|| Fence::over(&[], &[0xFF; MAX_KEY_BYTES], bound, file, verdict))
+    pub fn over_all(order: &Order, bound: Seqno, file: &str, verdict: Verdict) -> Option<LostRange> {
+        order.is_bytewise().then(|| LostRange::over(&[], &[0xFF; MAX_KEY_BYTES], bound, file, verdict))
     }
 
     /// Returns true if a record at this position may be older than a lost one, or may lack its newest version. It then
@@ -84,14 +84,14 @@ impl Fence {
 
     /// Decodes the lost range from the record that a cursor returned. A record without a value is a record in memory
     /// whose kind or lengths are damaged; its range is its own position.
-    pub fn shown(record: &Record<'_>) -> Result<Fence> {
+    pub fn shown(record: &Record<'_>) -> Result<LostRange> {
         if !record.value.is_empty() {
-            return Fence::decode(&mut Reader::new(record.value));
+            return LostRange::decode(&mut Reader::new(record.value));
         }
         let place = (record.key.to_vec(), record.seqno);
         let (file, verdict) = (String::new(), Verdict::Structural);
         let offset = record.seqno;
-        Ok(Fence { from: place.clone(), to: place, bound: MAX_SEQNO, file, offset, verdict })
+        Ok(LostRange { from: place.clone(), to: place, bound: MAX_SEQNO, file, offset, verdict })
     }
 
     /// Appends the bytes stored in the manifest.
@@ -107,7 +107,7 @@ impl Fence {
     }
 
     /// Decodes those bytes; rejects invalid ones.
-    pub fn decode(reader: &mut Reader<'_>) -> Result<Fence> {
+    pub fn decode(reader: &mut Reader<'_>) -> Result<LostRange> {
         let place = |reader: &mut Reader<'_>| {
             let key = reader.length_prefixed()?.to_vec();
             let seqno = reader.varint()?;
@@ -121,7 +121,7 @@ impl Fence {
         let file = String::from_utf8(reader.length_prefixed()?.to_vec());
         let file = file.map_err(|_| Error::structural("a file name that is no text"))?;
         let (offset, verdict) = (reader.varint()?, reader.varint()?);
-        Ok(Fence { from, to, bound, file, offset, verdict: Verdict::from_number(verdict) })
+        Ok(LostRange { from, to, bound, file, offset, verdict: Verdict::from_number(verdict) })
     }
 }
 
@@ -130,10 +130,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn fence(from: (&str, Seqno), to: (&str, Seqno), bound: Seqno) -> Fence {
+    fn fence(from: (&str, Seqno), to: (&str, Seqno), bound: Seqno) -> LostRange {
         let place = |(key, seqno): (&str, Seqno)| (key.as_bytes().to_vec(), seqno);
         let (file, verdict) = ("000001.tbl".to_owned(), Verdict::Seal);
-        Fence { from: place(from), to: place(to), bound, file, offset: 64, verdict }
+        LostRange { from: place(from), to: place(to), bound, file, offset: 64, verdict }
     }
 
     #[test]
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_fence_over_all_hides_every_key() {
-        let fence = Fence::over_all(&Order::bytewise(), 9, "000001.log", Verdict::Checksum).unwrap();
+        let fence = LostRange::over_all(&Order::bytewise(), 9, "000001.log", Verdict::Checksum).unwrap();
         let order = Order::bytewise();
         for key in [&b""[..], b"k", &[0xFF; 64], &[0xFF; MAX_KEY_BYTES]] {
             assert!(fence.may_hide(&order, key, 9) && fence.covers(&order, key, 9) && !fence.covers(&order, key, 10));
@@ -173,17 +173,17 @@ mod tests {
         fn fences_come_back(keys: (Vec<u8>, Vec<u8>), seqnos in (0..=MAX_SEQNO, 0..=MAX_SEQNO, 0..=MAX_SEQNO), offset: u64) {
             let (from, to, bound) = seqnos;
             let (file, verdict) = ("000009.tbl".to_owned(), Verdict::Checksum);
-            let fence = Fence { from: (keys.0, from), to: (keys.1, to), bound, file, offset, verdict };
+            let fence = LostRange { from: (keys.0, from), to: (keys.1, to), bound, file, offset, verdict };
             let mut bytes = Vec::new();
             fence.encode(&mut bytes);
             let mut reader = Reader::new(&bytes);
-            prop_assert_eq!(Fence::decode(&mut reader).unwrap(), fence);
+            prop_assert_eq!(LostRange::decode(&mut reader).unwrap(), fence);
             prop_assert!(reader.is_empty());
         }
 
         #[test]
         fn any_bytes_are_a_fence_or_refused(bytes: Vec<u8>) {
-            let _ = Fence::decode(&mut Reader::new(&bytes));
+            let _ = LostRange::decode(&mut Reader::new(&bytes));
         }
     }
 }
