@@ -130,7 +130,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn fence(from: (&str, Seqno), to: (&str, Seqno), bound: Seqno) -> LostRange {
+    fn lost_range(from: (&str, Seqno), to: (&str, Seqno), bound: Seqno) -> LostRange {
         let place = |(key, seqno): (&str, Seqno)| (key.as_bytes().to_vec(), seqno);
         let (file, verdict) = ("000001.tbl".to_owned(), Verdict::Seal);
         LostRange { from: place(from), to: place(to), bound, file, offset: 64, verdict }
@@ -140,7 +140,7 @@ mod tests {
     fn a_fence_hides_what_may_have_stood_in_it_and_nothing_newer() {
         let order = Order::bytewise();
         // Between b@7 and d@4, which are both intact; nothing above 9 was lost.
-        let fence = fence(("b", 6), ("d", 5), 9);
+        let lost_range = lost_range(("b", 6), ("d", 5), 9);
         let cases = [
             ("a", 9, false), // before it
             ("b", 9, true),  // an older version of b may be lost
@@ -151,20 +151,24 @@ mod tests {
             ("e", 9, false),
         ];
         for (key, seqno, hidden) in cases {
-            assert_eq!(fence.may_hide(&order, key.as_bytes(), seqno), hidden, "{key} at {seqno}");
+            assert_eq!(lost_range.may_hide(&order, key.as_bytes(), seqno), hidden, "{key} at {seqno}");
         }
         for (key, seqno, covered) in [("b", 7, false), ("b", 3, true), ("c", 10, false), ("c", 9, true), ("d", 4, true)]
         {
-            assert_eq!(fence.covers(&order, key.as_bytes(), seqno), covered, "{key}@{seqno}");
+            assert_eq!(lost_range.covers(&order, key.as_bytes(), seqno), covered, "{key}@{seqno}");
         }
     }
 
     #[test]
     fn a_fence_over_all_hides_every_key() {
-        let fence = LostRange::over_all(&Order::bytewise(), 9, "000001.log", Verdict::Checksum).unwrap();
+        let lost_range = LostRange::over_all(&Order::bytewise(), 9, "000001.log", Verdict::Checksum).unwrap();
         let order = Order::bytewise();
         for key in [&b""[..], b"k", &[0xFF; 64], &[0xFF; MAX_KEY_BYTES]] {
-            assert!(fence.may_hide(&order, key, 9) && fence.covers(&order, key, 9) && !fence.covers(&order, key, 10));
+            assert!(
+                lost_range.may_hide(&order, key, 9)
+                    && lost_range.covers(&order, key, 9)
+                    && !lost_range.covers(&order, key, 10)
+            );
         }
     }
 
@@ -173,11 +177,11 @@ mod tests {
         fn fences_come_back(keys: (Vec<u8>, Vec<u8>), seqnos in (0..=MAX_SEQNO, 0..=MAX_SEQNO, 0..=MAX_SEQNO), offset: u64) {
             let (from, to, bound) = seqnos;
             let (file, verdict) = ("000009.tbl".to_owned(), Verdict::Checksum);
-            let fence = LostRange { from: (keys.0, from), to: (keys.1, to), bound, file, offset, verdict };
+            let lost_range = LostRange { from: (keys.0, from), to: (keys.1, to), bound, file, offset, verdict };
             let mut bytes = Vec::new();
-            fence.encode(&mut bytes);
+            lost_range.encode(&mut bytes);
             let mut reader = Reader::new(&bytes);
-            prop_assert_eq!(LostRange::decode(&mut reader).unwrap(), fence);
+            prop_assert_eq!(LostRange::decode(&mut reader).unwrap(), lost_range);
             prop_assert!(reader.is_empty());
         }
 

@@ -185,8 +185,8 @@ pub(crate) fn written_files(payload: &Payload) -> impl Iterator<Item = Uid> {
 }
 
 /// Returns true if a payload reports that this lost range was marked.
-pub(crate) fn concerns(payload: &Payload, fence: &LostRange) -> bool {
-    span(how(FENCED), fence).fields().iter().all(|field| payload.fields().contains(field))
+pub(crate) fn concerns(payload: &Payload, lost_range: &LostRange) -> bool {
+    span(how(FENCED), lost_range).fields().iter().all(|field| payload.fields().contains(field))
 }
 
 /// Returns true if a verification covered the whole store.
@@ -221,8 +221,8 @@ fn engine_event(engine_event: &EngineEvent<'_>) -> (Operation, Payload) {
         EngineEvent::Replaced => (Operation::ENGINE_REPAIR, payload),
         EngineEvent::Barred => (Operation::ENGINE_QUARANTINE, how("barred")),
         EngineEvent::Freed => (Operation::ENGINE_QUARANTINE, how("freed")),
-        EngineEvent::Fenced(fence) => (Operation::ENGINE_FENCE, span(how(FENCED), fence)),
-        EngineEvent::Lifted(fence) => (Operation::ENGINE_FENCE, span(how("lifted"), fence)),
+        EngineEvent::Fenced(lost_range) => (Operation::ENGINE_FENCE, span(how(FENCED), lost_range)),
+        EngineEvent::Lifted(lost_range) => (Operation::ENGINE_FENCE, span(how("lifted"), lost_range)),
         EngineEvent::Checkpointed { dir } => {
             (Operation::ENGINE_CHECKPOINT, payload.with(Field::Setting(("directory".to_owned(), (*dir).to_owned()))))
         }
@@ -237,10 +237,11 @@ fn how(method: &str) -> Payload {
     Payload::new().with(Field::Method(method.to_owned()))
 }
 
-fn span(payload: Payload, fence: &LostRange) -> Payload {
-    let payload =
-        payload.with(Field::SeqnoBound(fence.bound)).with(Field::Setting(("file".to_owned(), fence.file.clone())));
-    payload.with(Field::RangeStart(fence.from.0.clone())).with(Field::RangeEnd(fence.to.0.clone()))
+fn span(payload: Payload, lost_range: &LostRange) -> Payload {
+    let payload = payload
+        .with(Field::SeqnoBound(lost_range.bound))
+        .with(Field::Setting(("file".to_owned(), lost_range.file.clone())));
+    payload.with(Field::RangeStart(lost_range.from.0.clone())).with(Field::RangeEnd(lost_range.to.0.clone()))
 }
 
 fn files(payload: &mut Payload, facts: &[TableFact], field: fn(FileRef) -> Field, what: &str) {

@@ -76,7 +76,7 @@ impl QuarantineRow {
         let payload = Payload::new().with(Field::Method(how.to_owned()));
         let (item, payload) = match what {
             Withheld::Table(fact) => (Item::Table(fact.number), table(payload, &fact)),
-            Withheld::Span(number, fence) => (Item::Span(number), span(payload, fence)),
+            Withheld::Span(number, lost_range) => (Item::Span(number), span(payload, lost_range)),
         };
         QuarantineRow { family: family.to_owned(), item, time, begins, payload }
     }
@@ -136,8 +136,8 @@ fn table(payload: Payload, fact: &TableFact) -> Payload {
     payload.with(Field::Input(FileRef { uid, digest, records }))
 }
 
-fn span(payload: Payload, fence: &LostRange) -> Payload {
-    let LostRange { from, to, bound, file, offset, verdict } = fence;
+fn span(payload: Payload, lost_range: &LostRange) -> Payload {
+    let LostRange { from, to, bound, file, offset, verdict } = lost_range;
     let settings = [("file", file.clone()), ("offset", offset.to_string())];
     let setting = |(name, value): (&str, String)| Field::Setting((name.to_owned(), value));
     let payload = settings.map(setting).into_iter().fold(payload, Payload::with);
@@ -294,8 +294,8 @@ mod tests {
             b"\x07\0\0\0\0\0\0\0\x03\x1B\x06barred",
         ];
         assert_eq!(value, expected.concat());
-        let fence = LostRange::over(b"a", b"c", 4, "000009.tbl", Verdict::Seal);
-        let what = Withheld::Span(12, &fence);
+        let lost_range = LostRange::over(b"a", b"c", 4, "000009.tbl", Verdict::Seal);
+        let what = Withheld::Span(12, &lost_range);
         let (key, value) =
             QuarantineRow::of(&Quarantine { family: "u", what, begins: false, how: "lifted", seqno: 5 }, Time(3))
                 .encode()

@@ -292,7 +292,7 @@ fn is_engines(key: &LogKey, record: &Record<'_>) -> bool {
 fn is_protected(event: &Event, store: &dyn EventStore) -> bool {
     let (operation, payload) = (event.key.operation, &event.payload);
     if operation == Operation::ENGINE_FENCE {
-        return store.lost_ranges().iter().any(|fence| concerns(payload, fence));
+        return store.lost_ranges().iter().any(|lost_range| concerns(payload, lost_range));
     }
     match &event.key.target {
         Target::TableFile(uid) if operation == Operation::ENGINE_QUARANTINE => store.is_quarantined(*uid),

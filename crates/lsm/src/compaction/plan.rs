@@ -253,9 +253,9 @@ impl<'a> LevelSummary<'a> {
         let order = self.order;
         if !lost_ranges.is_empty() {
             for table in self.levels.iter_mut().flatten() {
-                let overlaps = |fence: &LostRange| {
-                    order.compare(&fence.from.0, table.largest).is_le()
-                        && order.compare(table.smallest, &fence.to.0).is_le()
+                let overlaps = |lost_range: &LostRange| {
+                    order.compare(&lost_range.from.0, table.largest).is_le()
+                        && order.compare(table.smallest, &lost_range.to.0).is_le()
                 };
                 table.is_fenced = lost_ranges.iter().any(overlaps);
             }

@@ -469,7 +469,7 @@ impl Compactor {
             planted!(
                 TombstoneDroppedUnderFence,
                 false,
-                lost_ranges.iter().any(|fence| fence.may_hide(order, key, MAX_SEQNO))
+                lost_ranges.iter().any(|lost_range| lost_range.may_hide(order, key, MAX_SEQNO))
             )
         };
         let is_bottom = |key: &[u8]| levels.is_bottom_for(plan.output_level, key) && !is_fenced(key);

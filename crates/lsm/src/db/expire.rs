@@ -52,7 +52,8 @@ pub(super) fn is_in_memory(view: &View, table: &TableFacts<'_>) -> bool {
 /// Returns true if a lost range overlaps the keys of a table.
 pub(super) fn is_fenced(view: &View, table: &TableMeta) -> bool {
     let order = view.levels.order();
-    view.lost_ranges.iter().any(|fence| {
-        order.compare(&fence.from.0, &table.largest).is_le() && order.compare(&table.smallest, &fence.to.0).is_le()
+    view.lost_ranges.iter().any(|lost_range| {
+        order.compare(&lost_range.from.0, &table.largest).is_le()
+            && order.compare(&table.smallest, &lost_range.to.0).is_le()
     })
 }

@@ -176,8 +176,8 @@ impl View {
     /// Returns the view with the `lifted` lost ranges removed and the `added` ones appended.
     pub(super) fn fenced(&self, lifted: &[u64], added: &[(u64, Arc<LostRange>)]) -> View {
         let stay = self.lost_range_ids.iter().zip(&*self.lost_ranges).filter(|(id, _)| !lifted.contains(id));
-        let come = added.iter().map(|(id, fence)| (id, &**fence));
-        let (ids, lost_ranges) = stay.chain(come).map(|(id, fence)| (*id, fence.clone())).unzip();
+        let come = added.iter().map(|(id, lost_range)| (id, &**lost_range));
+        let (ids, lost_ranges) = stay.chain(come).map(|(id, lost_range)| (*id, lost_range.clone())).unzip();
         View { lost_ranges: Arc::new(lost_ranges), lost_range_ids: Arc::new(ids), ..self.clone() }
     }
 }

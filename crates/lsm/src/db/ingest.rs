@@ -146,15 +146,15 @@ impl Drop for IngestGuard<'_> {
 }
 
 /// Returns true if records may have been lost within bounds.
-pub(super) fn meets(order: &Order, fence: &LostRange, (low, high): &CursorBounds) -> bool {
+pub(super) fn meets(order: &Order, lost_range: &LostRange, (low, high): &CursorBounds) -> bool {
     let begins = match high {
-        Bound::Included(high) => order.compare(&fence.from.0, high).is_le(),
-        Bound::Excluded(high) => order.compare(&fence.from.0, high).is_lt(),
+        Bound::Included(high) => order.compare(&lost_range.from.0, high).is_le(),
+        Bound::Excluded(high) => order.compare(&lost_range.from.0, high).is_lt(),
         Bound::Unbounded => true,
     };
     let ends = match low {
-        Bound::Included(low) => order.compare(&fence.to.0, low).is_ge(),
-        Bound::Excluded(low) => order.compare(&fence.to.0, low).is_gt(),
+        Bound::Included(low) => order.compare(&lost_range.to.0, low).is_ge(),
+        Bound::Excluded(low) => order.compare(&lost_range.to.0, low).is_gt(),
         Bound::Unbounded => true,
     };
     begins && ends
@@ -181,7 +181,7 @@ impl Raw {
         }
         let record = self.cursor.record();
         if record.kind == Kind::Fence {
-            return Err(LostRange::shown(&record).map_or_else(|error| error, |fence| fence.error()));
+            return Err(LostRange::shown(&record).map_or_else(|error| error, |lost_range| lost_range.error()));
         }
         let record = match &self.view.values {
             Some(blob_files) => blob_files.resolve(&record, true, &mut self.room)?,

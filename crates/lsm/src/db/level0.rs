@@ -134,10 +134,10 @@ struct RowSearch<'a> {
 impl RowSearch<'_> {
     fn decide(&mut self, record: &Record<'_>) {
         let (level0, order) = (self.level0, self.view.levels.order());
-        let covers = |fence: &&LostRange| fence.covers_at(order, record.key, record.seqno, MAX_SEQNO);
+        let covers = |lost_range: &&LostRange| lost_range.covers_at(order, record.key, record.seqno, MAX_SEQNO);
         let now = || level0.env.clock.wall_micros();
         self.outcome = match (self.view.lost_ranges.iter().find(covers), record.kind) {
-            (Some(fence), _) => Err(fence.error()),
+            (Some(lost_range), _) => Err(lost_range.error()),
             (None, kind) if !kind.is_value() => Ok(false),
             (None, _) if is_over(&**level0.companions, record, &now) => Ok(false),
             (None, _) => {
@@ -175,7 +175,7 @@ impl Search for RowSearch<'_> {
         table.table()?.get(key, key_hash, MAX_SEQNO, Checks::EACH, &mut |record| self.decide(record))
     }
 
-    fn lost(&mut self, fence: &LostRange) -> Error {
-        fence.error()
+    fn lost(&mut self, lost_range: &LostRange) -> Error {
+        lost_range.error()
     }
 }

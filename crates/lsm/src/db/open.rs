@@ -208,11 +208,11 @@ pub(super) fn start(
         inner.write_path().memory.charge_memtables(inner.catalog()); // the memtables replayed from the log
     }
     inner.notifier().listener().on_event(&recovered);
-    for (family, _, fence) in opened.lost {
-        let (family, fence) = (family.name().to_owned(), (*fence).clone());
-        inner.notifier().listener().on_event(&Event::Corruption { error: fence.error().in_family(&family, None) });
+    for (family, _, lost_range) in opened.lost {
+        let (family, lost_range) = (family.name().to_owned(), (*lost_range).clone());
+        inner.notifier().listener().on_event(&Event::Corruption { error: lost_range.error().in_family(&family, None) });
         if access == Access::Write {
-            inner.notifier().listener().on_event(&Event::Fenced { family, fence });
+            inner.notifier().listener().on_event(&Event::Fenced { family, fence: lost_range });
         }
     }
     if access == Access::Write {

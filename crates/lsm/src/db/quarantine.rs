@@ -43,7 +43,7 @@ pub(super) fn quarantine_row(
         QuarantinedItem::Table((level, number)) => {
             Withheld::Table(table_fact(*level, family.pinned_view().levels.get(*level, *number)?.meta()))
         }
-        QuarantinedItem::Span(number, fence) => Withheld::Span(number, fence),
+        QuarantinedItem::Span(number, lost_range) => Withheld::Span(number, lost_range),
     };
     let seqno = catalog.store_log().visible();
     catalog.events.engine_log()?.quarantined(&Quarantine { family: family.name(), what, begins, how, seqno })
@@ -54,8 +54,11 @@ pub(super) fn quarantine_ends(catalog: &Catalog, family: &Family, how: &'static 
     let view = family.pinned_view();
     let tables = family.table_numbers();
     let quarantined = catalog.quarantined(&tables);
-    let lost_ranges =
-        view.lost_range_ids.iter().zip(&*view.lost_ranges).map(|(number, fence)| QuarantinedItem::Span(*number, fence));
+    let lost_ranges = view
+        .lost_range_ids
+        .iter()
+        .zip(&*view.lost_ranges)
+        .map(|(number, lost_range)| QuarantinedItem::Span(*number, lost_range));
     let items = quarantined.map(QuarantinedItem::Table).chain(lost_ranges);
     items.filter_map(|item| quarantine_row(catalog, family, item, false, how)).collect()
 }

@@ -492,7 +492,8 @@ impl Opening<'_> {
             let shape = MemtableShape::of(self.settings);
             let family = Family::new(stored.id, &stored.name, options, shape, table_cache.clone(), levels.clone());
             if planted!(FenceForgottenAfterReopen, false, !stored.lost_ranges.is_empty()) {
-                let lost_ranges: Vec<_> = stored.lost_ranges.iter().map(|(id, fence)| (*id, fence.clone())).collect();
+                let lost_ranges: Vec<_> =
+                    stored.lost_ranges.iter().map(|(id, lost_range)| (*id, lost_range.clone())).collect();
                 family.install_lost_ranges(levels, None, &[], &lost_ranges);
             }
             families.add(family);

@@ -264,7 +264,7 @@ impl Db {
             view.lost_range_ids
                 .iter()
                 .zip(&*view.lost_ranges)
-                .for_each(|(number, fence)| show(Withheld::Span(*number, fence)));
+                .for_each(|(number, lost_range)| show(Withheld::Span(*number, lost_range)));
         }
     }
 
@@ -352,8 +352,9 @@ impl Db {
         };
         let seqno = inner.catalog().seqno(At::Snapshot(&snapshot))?;
         let view = snapshot.view_of(family)?;
-        if let Some(fence) = view.lost_ranges.iter().find(|fence| meets(family.order(), fence, &bounds)) {
-            return Err(fence.error());
+        if let Some(lost_range) = view.lost_ranges.iter().find(|lost_range| meets(family.order(), lost_range, &bounds))
+        {
+            return Err(lost_range.error());
         }
         let cursor = raw_cursor(family, &view)?;
         let (order, room) = (family.order().clone(), BlobBuffer::default());

@@ -221,7 +221,7 @@ fn exchange_lost_ranges(
     let family = replaced.family;
     let view = family.pinned_view();
     let fenced: Vec<_> =
-        fenced.into_iter().map(|fence| (write_path.catalog().new_file_number(), Arc::new(fence))).collect();
+        fenced.into_iter().map(|lost_range| (write_path.catalog().new_file_number(), Arc::new(lost_range))).collect();
     let replaced = Replaced { lifted: lifted.clone(), fenced: fenced.clone(), ..replaced };
     let ended: Vec<_> =
         view.lost_range_ids.iter().zip(&*view.lost_ranges).filter(|(id, _)| lifted.contains(id)).collect();
@@ -230,8 +230,8 @@ fn exchange_lost_ranges(
     let beside = received.iter().map(|(receiver, tables)| Replaced::level0(receiver, tables));
     let parts: Vec<_> = [replaced].into_iter().chain(beside).collect();
     let mut edit = Edit::from(parts.iter().flat_map(Replaced::changes).collect::<Vec<_>>());
-    let begun = fenced.iter().map(|(_, fence)| EngineEvent::Fenced(fence));
-    let over = ended.iter().map(|(_, fence)| EngineEvent::Lifted(fence));
+    let begun = fenced.iter().map(|(_, lost_range)| EngineEvent::Fenced(lost_range));
+    let over = ended.iter().map(|(_, lost_range)| EngineEvent::Lifted(lost_range));
     // All tables of the edit belong to the first entry; the other entries concern only the family.
     let (mut touched, family_alone) = (&parts[..], [Replaced::tables(family, Vec::new(), Vec::new())]);
     for engine_event in engine_event.into_iter().chain(begun).chain(over) {
@@ -240,12 +240,12 @@ fn exchange_lost_ranges(
     }
     write_path.catalog().install(edit, parts)?;
     let name = || family.name().to_owned();
-    for (_, fence) in fenced {
-        write_path.notifier().notify(Event::Fenced { family: name(), fence: (*fence).clone() });
+    for (_, lost_range) in fenced {
+        write_path.notifier().notify(Event::Fenced { family: name(), fence: (*lost_range).clone() });
     }
-    ended
-        .iter()
-        .for_each(|(_, fence)| write_path.notifier().notify(Event::Lifted { family: name(), fence: (*fence).clone() }));
+    ended.iter().for_each(|(_, lost_range)| {
+        write_path.notifier().notify(Event::Lifted { family: name(), fence: (*lost_range).clone() })
+    });
     write_path.revise_stall();
     write_path.lanes().kick(Lane::Compact);
     Ok(())
@@ -266,8 +266,12 @@ fn quarantine_rows(
         }
         _ => replaced.removes.iter().filter_map(gone("replaced")).collect(),
     };
-    let begun = replaced.fenced.iter().filter_map(|(id, fence)| row(QuarantinedItem::Span(*id, fence), true, "fenced"));
-    let over = ended.iter().filter_map(|(id, fence)| row(QuarantinedItem::Span(**id, fence), false, "lifted"));
+    let begun = replaced
+        .fenced
+        .iter()
+        .filter_map(|(id, lost_range)| row(QuarantinedItem::Span(*id, lost_range), true, "fenced"));
+    let over =
+        ended.iter().filter_map(|(id, lost_range)| row(QuarantinedItem::Span(**id, lost_range), false, "lifted"));
     tables.into_iter().chain(begun).chain(over).collect()
 }
 

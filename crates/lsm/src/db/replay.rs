@@ -136,12 +136,12 @@ impl Replay<'_> {
 
     /// Returns the edit's changes that add the lost ranges.
     pub(super) fn lost_ranges(&self) -> impl Iterator<Item = EditChange> {
-        let added = |family: &Family, id, fence: &Arc<LostRange>| EditChange::LostRangeAdded {
+        let added = |family: &Family, id, lost_range: &Arc<LostRange>| EditChange::LostRangeAdded {
             family: family.id(),
             id,
-            fence: fence.clone(),
+            lost_range: lost_range.clone(),
         };
-        self.lost.iter().map(move |(family, id, fence)| added(family, *id, fence))
+        self.lost.iter().map(move |(family, id, lost_range)| added(family, *id, lost_range))
     }
 
     /// Flushes the largest memtables until all of them together take no more than one may.
@@ -217,7 +217,7 @@ fn lose(family: &Family, number: u64, record: &Record<'_>, error: &Error) -> (Fa
     let file = if damage.file.is_empty() { "the log".to_owned() } else { damage.file };
     let (place, bound) = ((record.key.to_vec(), record.seqno), record.seqno);
     let (offset, verdict) = (damage.offset, damage.verdict);
-    let fence = Arc::new(LostRange { from: place.clone(), to: place, bound, file, offset, verdict });
-    family.install_lost_ranges(family.pinned_view().levels.clone(), None, &[], &[(number, fence.clone())]);
-    (family.clone(), number, fence)
+    let lost_range = Arc::new(LostRange { from: place.clone(), to: place, bound, file, offset, verdict });
+    family.install_lost_ranges(family.pinned_view().levels.clone(), None, &[], &[(number, lost_range.clone())]);
+    (family.clone(), number, lost_range)
 }

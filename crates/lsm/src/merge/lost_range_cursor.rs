@@ -43,17 +43,17 @@ impl LostRangeCursor {
         let (order, ahead) = (&self.order, if forward { Ordering::Less } else { Ordering::Greater });
         let is_ahead = |a: (&[u8], Seqno), b: (&[u8], Seqno)| order.compare_internal(a, b) == ahead;
         self.queue.clear();
-        for (number, fence) in self.lost_ranges.iter().enumerate().filter(|(number, _)| Some(*number) != but) {
-            let ends = [(&fence.from.0[..], fence.from.1), (&fence.to.0[..], fence.to.1)];
+        for (number, lost_range) in self.lost_ranges.iter().enumerate().filter(|(number, _)| Some(*number) != but) {
+            let ends = [(&lost_range.from.0[..], lost_range.from.1), (&lost_range.to.0[..], lost_range.to.1)];
             let [near, far] = if forward { ends } else { [ends[1], ends[0]] };
             let entered = match start {
                 // A fence lost nothing above its bound, and an upward search begins at the newest version of a key.
-                Some((key, seqno)) if forward && is_ahead(far, (key, seqno.min(fence.bound))) => continue,
+                Some((key, seqno)) if forward && is_ahead(far, (key, seqno.min(lost_range.bound))) => continue,
                 Some(start) if !forward && is_ahead(far, start) => continue,
                 Some(start) if is_ahead(near, start) => start,
                 _ => near,
             };
-            let entered = if forward { behind_newer(order, entered, fence) } else { entered };
+            let entered = if forward { behind_newer(order, entered, lost_range) } else { entered };
             self.queue.push(((entered.0.to_vec(), entered.1), number));
         }
         let queue = std::mem::take(&mut self.queue);
@@ -84,9 +84,9 @@ impl LostRangeCursor {
 
 /// Returns the place at which a forward walk enters a fence, moved after the versions newer than its bound if that is
 /// still inside the range.
-fn behind_newer<'a>(order: &Order, (key, seqno): (&'a [u8], Seqno), fence: &LostRange) -> (&'a [u8], Seqno) {
-    let behind = (key, seqno.min(fence.bound));
-    if order.compare_internal(behind, (&fence.to.0, fence.to.1)).is_le() { behind } else { (key, seqno) }
+fn behind_newer<'a>(order: &Order, (key, seqno): (&'a [u8], Seqno), lost_range: &LostRange) -> (&'a [u8], Seqno) {
+    let behind = (key, seqno.min(lost_range.bound));
+    if order.compare_internal(behind, (&lost_range.to.0, lost_range.to.1)).is_le() { behind } else { (key, seqno) }
 }
 
 impl Cursor for LostRangeCursor {
@@ -132,8 +132,8 @@ impl Cursor for LostRangeCursor {
     fn source(&self) -> RecordSource<'_> {
         match self.queue.get(self.at) {
             Some((_, number)) => {
-                let fence = &self.lost_ranges[*number];
-                RecordSource { file: &fence.file, offset: fence.offset, ..RecordSource::default() }
+                let lost_range = &self.lost_ranges[*number];
+                RecordSource { file: &lost_range.file, offset: lost_range.offset, ..RecordSource::default() }
             }
             None => RecordSource::default(),
         }
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
     use crate::error::Verdict;
 
-    fn fence(from: &str, to: &str) -> LostRange {
+    fn lost_range(from: &str, to: &str) -> LostRange {
         let place = |key: &str| (key.as_bytes().to_vec(), 5);
         LostRange { from: place(from), to: place(to), bound: 9, file: "f".into(), offset: 0, verdict: Verdict::Seal }
     }
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn fences_are_met_where_the_walk_comes_to_them() {
-        let lost_ranges = Arc::new(vec![fence("m", "p"), fence("b", "d"), fence("n", "z")]);
+        let lost_ranges = Arc::new(vec![lost_range("m", "p"), lost_range("b", "d"), lost_range("n", "z")]);
         let mut cursor = LostRangeCursor::new(Order::bytewise(), lost_ranges);
         assert!(!cursor.valid());
         cursor.first().unwrap();

@@ -694,13 +694,13 @@ impl UserCursor {
     #[cold]
     #[inline(never)]
     fn meet_lost_range(&mut self, later: bool) -> Result<()> {
-        let fence = LostRange::shown(&self.inner.record())?;
-        let is_outside = self.is_below(&fence.to.0) || self.is_above(&fence.from.0);
-        let is_newer = self.only_key(&fence).is_some_and(|key| !fence.may_hide(&self.order, key, self.seqno));
-        if is_outside || is_newer || self.lost_ranges.contains(&fence) {
+        let lost_range = LostRange::shown(&self.inner.record())?;
+        let is_outside = self.is_below(&lost_range.to.0) || self.is_above(&lost_range.from.0);
+        let is_newer = self.only_key(&lost_range).is_some_and(|key| !lost_range.may_hide(&self.order, key, self.seqno));
+        if is_outside || is_newer || self.lost_ranges.contains(&lost_range) {
             return Ok(());
         }
-        self.lost_ranges.push(fence);
+        self.lost_ranges.push(lost_range);
         if later {
             self.pending += 1;
             return Ok(());
@@ -728,16 +728,16 @@ impl UserCursor {
     #[inline(never)]
     fn is_decided(&self) -> Result<bool> {
         let record = self.inner.record();
-        let fence = LostRange::shown(&record)?;
-        let hides = |key: &[u8]| fence.may_hide(&self.order, key, self.seqno);
+        let lost_range = LostRange::shown(&record)?;
+        let hides = |key: &[u8]| lost_range.may_hide(&self.order, key, self.seqno);
         let is_seen = || self.seen.is(&self.order, &self.inner.lead(), record.key);
-        Ok(self.only_key(&fence).is_some_and(|key| !hides(key) || is_seen()))
+        Ok(self.only_key(&lost_range).is_some_and(|key| !hides(key) || is_seen()))
     }
 
     /// Returns the key, if a fence spans versions of one key only. For a damaged record in memory (in no file) the key
     /// itself may be wrong.
-    fn only_key<'f>(&self, fence: &'f LostRange) -> Option<&'f [u8]> {
-        fence.only_key(&self.order).filter(|_| !fence.file.is_empty())
+    fn only_key<'f>(&self, lost_range: &'f LostRange) -> Option<&'f [u8]> {
+        lost_range.only_key(&self.order).filter(|_| !lost_range.file.is_empty())
     }
 
     /// Drops the pending fences that span only the saved key: its newest version is the result.
@@ -745,9 +745,10 @@ impl UserCursor {
     fn drop_decided(&mut self) {
         let waiting = self.lost_ranges.split_off(self.lost_ranges.len() - self.pending);
         let key = self.saved.record().key;
-        let is_of_key =
-            |fence: &LostRange| self.only_key(fence).is_some_and(|only| self.order.compare(only, key).is_eq());
-        let waiting: Vec<LostRange> = waiting.into_iter().filter(|fence| !is_of_key(fence)).collect();
+        let is_of_key = |lost_range: &LostRange| {
+            self.only_key(lost_range).is_some_and(|only| self.order.compare(only, key).is_eq())
+        };
+        let waiting: Vec<LostRange> = waiting.into_iter().filter(|lost_range| !is_of_key(lost_range)).collect();
         self.pending = waiting.len();
         self.lost_ranges.extend(waiting);
     }
@@ -768,13 +769,13 @@ impl UserCursor {
     #[cold]
     fn error_of(&self, number: usize) -> Error {
         let none = || Error::structural("a fence that is not there");
-        let fence = self.lost_ranges.get(number);
-        let error = self.named(fence.map_or_else(none, LostRange::error));
+        let lost_range = self.lost_ranges.get(number);
+        let error = self.named(lost_range.map_or_else(none, LostRange::error));
         // A fence in no file stands for a record in memory.
-        if let (Some(fence), Some(values)) = (fence, &self.values)
-            && fence.file.is_empty()
+        if let (Some(lost_range), Some(values)) = (lost_range, &self.values)
+            && lost_range.file.is_empty()
         {
-            values.damaged_in_memory(fence.offset, &error);
+            values.damaged_in_memory(lost_range.offset, &error);
         }
         error
     }
@@ -784,9 +785,9 @@ impl UserCursor {
     fn is_saved_covered(&mut self) -> bool {
         let (record, order) = (self.saved.record(), &self.order);
         if self.pending == 0 {
-            self.lost_ranges.retain(|fence| order.compare(&fence.from.0, record.key).is_le());
+            self.lost_ranges.retain(|lost_range| order.compare(&lost_range.from.0, record.key).is_le());
         }
-        self.lost_ranges.iter().any(|fence| fence.covers_at(order, record.key, record.seqno, self.seqno))
+        self.lost_ranges.iter().any(|lost_range| lost_range.covers_at(order, record.key, record.seqno, self.seqno))
     }
 
     /// Reports, at the end of a backward walk, pending fences over a key of which no version was shown.
@@ -807,8 +808,8 @@ fn bound_of(bound: &Bound<Vec<u8>>) -> Option<&[u8]> {
 #[inline(never)]
 fn is_covered(lost_ranges: &mut Vec<LostRange>, order: &Order, record: &Record<'_>, at: Seqno) -> bool {
     planted!(OlderVersionShownUnderFence => return false);
-    lost_ranges.retain(|fence| order.compare(record.key, &fence.to.0).is_le());
-    lost_ranges.iter().any(|fence| fence.covers_at(order, record.key, record.seqno, at))
+    lost_ranges.retain(|lost_range| order.compare(record.key, &lost_range.to.0).is_le());
+    lost_ranges.iter().any(|lost_range| lost_range.covers_at(order, record.key, record.seqno, at))
 }
 
 /// Accepts a record that hides its key: a tombstone, or an expired value. A record of any other kind needs a newer

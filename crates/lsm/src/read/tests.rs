@@ -127,29 +127,33 @@ fn view_beside(
     bounds: &CursorBounds,
 ) -> Vec<Owned> {
     let mut seen = view(order, kept, seqno, bounds);
-    seen.retain(|record| !lost_ranges.iter().any(|fence| fence.covers_at(order, &record.key, record.seqno, seqno)));
+    seen.retain(|record| {
+        !lost_ranges.iter().any(|lost_range| lost_range.covers_at(order, &record.key, record.seqno, seqno))
+    });
     seen
 }
 
 /// True if a fence spans versions of one key only, and a version that no fence hides is the result for that key.
-fn is_decided(order: &Order, left: &[Owned], lost_ranges: &[LostRange], fence: &LostRange, seqno: Seqno) -> bool {
-    let Some(key) = fence.only_key(order) else { return false };
+fn is_decided(order: &Order, left: &[Owned], lost_ranges: &[LostRange], lost_range: &LostRange, seqno: Seqno) -> bool {
+    let Some(key) = lost_range.only_key(order) else { return false };
     let visible = left.iter().filter(|record| record.key == key && record.seqno <= seqno);
     let newest = visible.max_by_key(|record| record.seqno);
-    newest.is_some_and(|newest| !lost_ranges.iter().any(|fence| fence.covers_at(order, key, newest.seqno, seqno)))
+    newest.is_some_and(|newest| {
+        !lost_ranges.iter().any(|lost_range| lost_range.covers_at(order, key, newest.seqno, seqno))
+    })
 }
 
 /// True if a fence spans a key that a cursor with these bounds may show.
-fn reaches_into((low, high): &CursorBounds, fence: &LostRange) -> bool {
+fn reaches_into((low, high): &CursorBounds, lost_range: &LostRange) -> bool {
     let from_low = match low {
         Bound::Unbounded => true,
-        Bound::Included(low) => fence.to.0 >= *low,
-        Bound::Excluded(low) => fence.to.0 > *low,
+        Bound::Included(low) => lost_range.to.0 >= *low,
+        Bound::Excluded(low) => lost_range.to.0 > *low,
     };
     let to_high = match high {
         Bound::Unbounded => true,
-        Bound::Included(high) => fence.from.0 <= *high,
-        Bound::Excluded(high) => fence.from.0 < *high,
+        Bound::Included(high) => lost_range.from.0 <= *high,
+        Bound::Excluded(high) => lost_range.from.0 < *high,
     };
     from_low && to_high
 }
@@ -194,7 +198,7 @@ proptest! {
             prop_assert!(truth.contains(record), "{:?} is not what was written last: {:?}", record, lost_ranges);
         }
         for record in truth.iter().filter(|record| !shown.contains(record)) {
-            prop_assert!(lost_ranges.iter().any(|fence| fence.may_hide(&order, &record.key, seqno)), "{:?} is lost: {:?}, kept {:?}", record, lost_ranges, kept.len());
+            prop_assert!(lost_ranges.iter().any(|lost_range| lost_range.may_hide(&order, &record.key, seqno)), "{:?} is lost: {:?}, kept {:?}", record, lost_ranges, kept.len());
         }
         let cursor = |bounds: CursorBounds| {
             let sources: Vec<Box<dyn Cursor>> = vec![
@@ -221,11 +225,11 @@ proptest! {
             prop_assert_eq!(&found, &all);
             let truth = view(&order, &records, seqno, &(Bound::Unbounded, Bound::Unbounded));
             for record in truth.iter().filter(|record| !found.contains(record)) {
-                let mut told = lost_ranges.iter().filter(|fence| met.contains(&fence.file));
-                prop_assert!(told.any(|fence| fence.may_hide(&order, &record.key, seqno)), "{:?} lost in silence", record);
+                let mut told = lost_ranges.iter().filter(|lost_range| met.contains(&lost_range.file));
+                prop_assert!(told.any(|lost_range| lost_range.may_hide(&order, &record.key, seqno)), "{:?} lost in silence", record);
             }
-            for fence in lost_ranges.iter().filter(|fence| met.contains(&fence.file)) {
-                prop_assert!(!is_decided(&order, &left, &lost_ranges, fence, seqno), "told of a key that is decided: {:?}", fence);
+            for lost_range in lost_ranges.iter().filter(|lost_range| met.contains(&lost_range.file)) {
+                prop_assert!(!is_decided(&order, &left, &lost_ranges, lost_range, seqno), "told of a key that is decided: {:?}", lost_range);
             }
             let count = met.len();
             met.sort();
@@ -250,9 +254,9 @@ proptest! {
             at = to.filter(|at| *at < shown.len());
             let found = cursor.valid().then(|| Owned::from(cursor.record()));
             prop_assert_eq!(found.as_ref(), at.map(|at| &shown[at]), "after move {}, {:?}, {:?}", n, step, &lost_ranges);
-            let told = lost_ranges.iter().filter(|fence| met.contains(&fence.file));
-            for fence in told {
-                prop_assert!(reaches_into(&bounds, fence), "after move {n}, {step:?}: {fence:?} of keys beyond {bounds:?}");
+            let told = lost_ranges.iter().filter(|lost_range| met.contains(&lost_range.file));
+            for lost_range in told {
+                prop_assert!(reaches_into(&bounds, lost_range), "after move {n}, {step:?}: {lost_range:?} of keys beyond {bounds:?}");
             }
         }
     }
@@ -438,9 +442,9 @@ fn who_turns_round_at_a_fence_comes_back_to_what_was_shown() {
     let records = [record("a", 1, Kind::Put), record("c", 2, Kind::Put)];
     let place = |key: &str| (key.as_bytes().to_vec(), 9);
     let (file, offset, verdict) = ("lost".to_owned(), 0, Verdict::Seal);
-    let fence = LostRange { from: place("b"), to: place("bb"), bound: 9, file, offset, verdict };
+    let lost_range = LostRange { from: place("b"), to: place("bb"), bound: 9, file, offset, verdict };
     let sources: Vec<Box<dyn Cursor>> = vec![
-        Box::new(LostRangeCursor::new(order.clone(), Arc::new(vec![fence]))),
+        Box::new(LostRangeCursor::new(order.clone(), Arc::new(vec![lost_range]))),
         Box::new(VecCursor::new(&order, &records)),
     ];
     let inner = MergeCursor::new(order.clone(), sources);

@@ -125,7 +125,7 @@ pub enum EditChange {
         /// The lost range's number, from the counter that numbers files: never reused.
         id: u64,
         /// The range, and the known details of the loss.
-        fence: Arc<LostRange>,
+        lost_range: Arc<LostRange>,
     },
     /// A lost range is lifted.
     LostRangeLifted {
@@ -381,9 +381,9 @@ impl EditChange {
                 CUT
             }
             EditChange::LogPoints => LOG_POINTS,
-            EditChange::LostRangeAdded { family, id, fence } => {
+            EditChange::LostRangeAdded { family, id, lost_range } => {
                 put_varints(out, [*family as u64, *id]);
-                fence.encode(out);
+                lost_range.encode(out);
                 LOST_RANGE_ADDED
             }
             EditChange::LostRangeLifted { family, id } => {
@@ -461,7 +461,7 @@ impl EditChange {
             LOST_RANGE_ADDED => EditChange::LostRangeAdded {
                 family: family(reader)?,
                 id: reader.varint()?,
-                fence: Arc::new(LostRange::decode(reader)?),
+                lost_range: Arc::new(LostRange::decode(reader)?),
             },
             LOST_RANGE_LIFTED => EditChange::LostRangeLifted { family: family(reader)?, id: reader.varint()? },
             TABLE_QUARANTINED => EditChange::TableQuarantined { family: family(reader)?, number: reader.varint()? },
@@ -725,10 +725,8 @@ pub(crate) mod tests {
             any::<u64>().prop_map(|segment| EditChange::SegmentRetired { segment }),
             (0u64..1 << 48).prop_map(|eighth| EditChange::LogWitness { offset: eighth * 8 }),
             any::<(u64, u64, u64)>().prop_map(|(offset, bytes, file)| EditChange::Cut { offset, bytes, file }),
-            (any::<u32>(), any::<u64>(), lost_ranges()).prop_map(|(family, id, fence)| EditChange::LostRangeAdded {
-                family,
-                id,
-                fence: Arc::new(fence)
+            (any::<u32>(), any::<u64>(), lost_ranges()).prop_map(|(family, id, lost_range)| {
+                EditChange::LostRangeAdded { family, id, lost_range: Arc::new(lost_range) }
             }),
             any::<(u32, u64)>().prop_map(|(family, id)| EditChange::LostRangeLifted { family, id }),
             any::<(u32, u64)>().prop_map(|(family, number)| EditChange::TableQuarantined { family, number }),

@@ -118,10 +118,10 @@ impl ManifestState {
                     .iter()
                     .map(|number| EditChange::TableQuarantined { family: family.id, number: *number }),
             );
-            changes.extend(family.lost_ranges.iter().map(|(id, fence)| EditChange::LostRangeAdded {
+            changes.extend(family.lost_ranges.iter().map(|(id, lost_range)| EditChange::LostRangeAdded {
                 family: family.id,
                 id: *id,
-                fence: Arc::clone(fence),
+                lost_range: Arc::clone(lost_range),
             }));
             let (family, through, dropped) = (family.id, self.expired_through, family.expired);
             let any = dropped.count() > 0;
@@ -253,8 +253,8 @@ impl ManifestState {
                 self.cuts.push(RecordedCut { offset: *offset, bytes: *bytes, file: *file });
                 self.saw_file(*file);
             }
-            EditChange::LostRangeAdded { family, id, fence } => {
-                if self.named(*family)?.lost_ranges.insert(*id, Arc::clone(fence)).is_some() {
+            EditChange::LostRangeAdded { family, id, lost_range } => {
+                if self.named(*family)?.lost_ranges.insert(*id, Arc::clone(lost_range)).is_some() {
                     return Err("adds a fence that exists");
                 }
                 self.saw_file(*id);

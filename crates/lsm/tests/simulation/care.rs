@@ -126,7 +126,7 @@ impl Store {
     }
 }
 
-fn fence(from: &str, to: &str, bound: Seqno) -> LostRange {
+fn lost_range(from: &str, to: &str, bound: Seqno) -> LostRange {
     let (from, to) = ((from.as_bytes().to_vec(), bound), (to.as_bytes().to_vec(), 0));
     LostRange { from, to, bound, file: "000077.tbl".into(), offset: 64, verdict: Verdict::Seal }
 }
@@ -140,7 +140,7 @@ pub fn fences_and_bars_are_remembered() {
     let family = store.db().family("default").unwrap();
     let tables = store.tables();
     store.db().quarantine_tables(&family, &tables).unwrap();
-    store.db().add_lost_ranges(&family, vec![fence("c", "d", 2)]).unwrap();
+    store.db().add_lost_ranges(&family, vec![lost_range("c", "d", 2)]).unwrap();
     store.kill_and_open();
     let family = store.db().family("default").unwrap();
     assert_eq!(store.db().lost_ranges(&family).len(), 1);
@@ -158,7 +158,7 @@ pub fn tombstones_stay_under_fences() {
     }
     store.put("x", "1").unwrap();
     let family = store.db().family("default").unwrap();
-    store.db().add_lost_ranges(&family, vec![fence("b", "d", 0)]).unwrap();
+    store.db().add_lost_ranges(&family, vec![lost_range("b", "d", 0)]).unwrap();
     store.compact();
     let tombstones = store.db().metrics().families[0].levels.iter().map(|level| level.tombstones).sum::<u64>();
     assert_eq!(tombstones, 1);

@@ -218,8 +218,8 @@ type KeySpan = (Vec<u8>, Vec<u8>);
 fn give_up(world: &mut World, at: &str) -> Result<Report> {
     let mut lost: BTreeMap<String, Vec<KeySpan>> = BTreeMap::new();
     for family in world.db().families() {
-        for (_, fence) in world.db().lost_ranges(&family) {
-            lost.entry(family.name().to_owned()).or_default().push((fence.from.0, fence.to.0));
+        for (_, lost_range) in world.db().lost_ranges(&family) {
+            lost.entry(family.name().to_owned()).or_default().push((lost_range.from.0, lost_range.to.0));
         }
     }
     world.history = History::default();

@@ -738,12 +738,13 @@ impl World {
     pub fn give_up_lost_values(&mut self) -> bool {
         let (db, mut any) = (self.db().clone(), false);
         for family in db.families() {
-            let is_value = |fence: &LostRange| fence.from == fence.to && fence.file.ends_with(".val");
-            let lost = db.lost_ranges(&family).into_iter().filter(|(_, fence)| is_value(fence));
-            for (number, fence) in lost.collect::<Vec<_>>() {
+            let is_value =
+                |lost_range: &LostRange| lost_range.from == lost_range.to && lost_range.file.ends_with(".val");
+            let lost = db.lost_ranges(&family).into_iter().filter(|(_, lost_range)| is_value(lost_range));
+            for (number, lost_range) in lost.collect::<Vec<_>>() {
                 any = true;
                 self.tally.add("value of the log lost", 1);
-                let key = &fence.from.0;
+                let key = &lost_range.from.0;
                 if let Err(error) = db.get(&family, key, At::Latest, &mut |_| {}) {
                     assert!(error.is_corruption(), "seed {}: {error}", self.seed);
                     let mut batch = Batch::new();

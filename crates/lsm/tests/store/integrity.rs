@@ -412,7 +412,7 @@ fn fences_of_the_manifest_hold_for_gets_and_cursors() {
     let stage = Stage::filled(wide());
     let place = |n: usize, seqno| (record(n, 0).0, seqno);
     let seqno = stage.db.metrics().visible_seqno;
-    let fence = LostRange {
+    let lost_range = LostRange {
         from: place(10, MAX_SEQNO),
         to: place(14, 0),
         bound: seqno,
@@ -420,7 +420,7 @@ fn fences_of_the_manifest_hold_for_gets_and_cursors() {
         offset: 64,
         verdict: Verdict::Seal,
     };
-    stage.db.add_lost_ranges(&stage.family(), vec![fence.clone()]).unwrap();
+    stage.db.add_lost_ranges(&stage.family(), vec![lost_range.clone()]).unwrap();
     put(&stage.db, &stage.family(), &record(12, 0).0, b"newer", Durability::Os).unwrap();
     let hidden = |n: usize| (10..=14).contains(&n) && n != 12;
     for n in 0..100 {

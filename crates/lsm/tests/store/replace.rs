@@ -23,8 +23,8 @@ struct Heard(Mutex<Vec<String>>);
 impl Listener for Heard {
     fn on_event(&self, event: &Event) {
         let line = match event {
-            Event::Fenced { fence, .. } => format!("fenced {}", fence.file),
-            Event::Lifted { fence, .. } => format!("lifted {}", fence.file),
+            Event::Fenced { fence: lost_range, .. } => format!("fenced {}", lost_range.file),
+            Event::Lifted { fence: lost_range, .. } => format!("lifted {}", lost_range.file),
             Event::Barred { table, .. } => format!("barred {table}"),
             _ => return,
         };
@@ -69,7 +69,7 @@ impl Cursor for List {
     }
 }
 
-fn fence(from: &[u8], to: &[u8], bound: Seqno) -> LostRange {
+fn lost_range(from: &[u8], to: &[u8], bound: Seqno) -> LostRange {
     let (from, to) = ((from.to_vec(), bound), (to.to_vec(), 0));
     LostRange { from, to, bound, file: "000077.tbl".into(), offset: 64, verdict: Verdict::Seal }
 }
@@ -97,8 +97,8 @@ fn fences_stay_over_reopening_rotation_and_copies_until_they_are_lifted() {
     let (db, heard) = open_heard(&sim, &dir);
     let family = default(&db);
     fill(&db, 0..20, 0);
-    let kept = fence(b"key-0003", b"key-0005", 4);
-    db.add_lost_ranges(&family, vec![fence(b"a", b"b", 1), kept.clone()]).unwrap();
+    let kept = lost_range(b"key-0003", b"key-0005", 4);
+    db.add_lost_ranges(&family, vec![lost_range(b"a", b"b", 1), kept.clone()]).unwrap();
     let ids: Vec<u64> = db.lost_ranges(&family).iter().map(|(id, _)| *id).collect();
     db.lift_lost_ranges(&family, &ids[..1]).unwrap();
     assert_kind(db.lift_lost_ranges(&family, &ids[..1]).map(drop), ErrorKind::Invalid, "lifted twice");
@@ -187,7 +187,7 @@ fn a_table_is_replaced_by_what_is_left_of_it_and_a_fence_in_one_edit() {
     assert_eq!(old.len(), 1);
     let before = rows(&db, &family, At::Latest).unwrap();
     let left = || List((0..20).filter(|n| *n != 7).map(|n| (record(n, 0).0, n as Seqno + 1)).collect(), 0);
-    let lost = fence(&record(7, 0).0, &record(7, 0).0, 20);
+    let lost = lost_range(&record(7, 0).0, &record(7, 0).0, 20);
 
     // Rejected without a change: a count that differs from the expected one, and a key outside the table.
     let held = || db.hold_tables(&family, &old).unwrap().unwrap();
@@ -210,7 +210,7 @@ fn a_table_is_replaced_by_what_is_left_of_it_and_a_fence_in_one_edit() {
     assert_eq!(db.quarantined_tables(&family), []);
     let check = |db: &Db| {
         let family = default(db);
-        assert_eq!(db.lost_ranges(&family).iter().map(|(_, fence)| fence).collect::<Vec<_>>(), [&lost]);
+        assert_eq!(db.lost_ranges(&family).iter().map(|(_, lost_range)| lost_range).collect::<Vec<_>>(), [&lost]);
         assert_eq!(get(db, &family, &record(6, 0).0, At::Latest).unwrap().unwrap(), b"what is left");
         assert!(!tables(&sim, &dir).contains(&old[0]) && tables(&sim, &dir).contains(&new[0].number));
     };
@@ -237,7 +237,7 @@ fn tombstones_stay_at_the_bottom_while_a_fence_covers_them() {
         delete(&db, &family, &record(n, 0).0).unwrap();
     }
     put(&db, &family, b"key-9999", b"v", Durability::Os).unwrap();
-    db.add_lost_ranges(&family, vec![fence(b"key-0003", b"key-0005", 0)]).unwrap();
+    db.add_lost_ranges(&family, vec![lost_range(b"key-0003", b"key-0005", 0)]).unwrap();
     let tombstones = |db: &Db| {
         db.compact(&default(db), &ALL).unwrap();
         db.metrics().families[0].levels.iter().map(|level| level.tombstones).sum::<u64>()

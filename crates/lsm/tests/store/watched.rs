@@ -70,7 +70,7 @@ fn every_work_leaves_its_line_and_reading_opening_and_closing_none() {
     db.quarantine_tables(&default(&db), &[table]).unwrap();
     db.free_tables(&default(&db), &[table]).unwrap();
     tell(&db);
-    let fence = LostRange {
+    let lost_range = LostRange {
         from: (b"x".to_vec(), 9),
         to: (b"y".to_vec(), 0),
         bound: 9,
@@ -78,7 +78,7 @@ fn every_work_leaves_its_line_and_reading_opening_and_closing_none() {
         offset: 64,
         verdict: Verdict::Seal,
     };
-    db.add_lost_ranges(&default(&db), vec![fence.clone(), fence]).unwrap();
+    db.add_lost_ranges(&default(&db), vec![lost_range.clone(), lost_range]).unwrap();
     let numbers: Vec<u64> = db.lost_ranges(&default(&db)).iter().map(|(number, _)| *number).collect();
     db.lift_lost_ranges(&default(&db), &numbers).unwrap();
     tell(&db);
@@ -318,8 +318,8 @@ fn a_version_is_found_where_it_stands() {
     assert!(matches!(last.place, RecordPlace::Table { offset, .. } if offset > 64), "{last:?}");
     assert_eq!(located(b"key-0", At::Latest), None);
     let (from, to) = ((b"key-0002".to_vec(), 1000), (b"key-0002".to_vec(), 0));
-    let fence = LostRange { from, to, bound: 1000, file: "000001.tbl".into(), offset: 64, verdict: Verdict::Seal };
-    db.add_lost_ranges(&family, vec![fence]).unwrap();
+    let lost_range = LostRange { from, to, bound: 1000, file: "000001.tbl".into(), offset: 64, verdict: Verdict::Seal };
+    db.add_lost_ranges(&family, vec![lost_range]).unwrap();
     assert!(db.locate(&family, b"key-0002", At::Latest).unwrap_err().is_corruption());
     assert!(located(b"key-0003", At::Latest).is_some());
 }

@@ -34,8 +34,8 @@ pub(super) struct Losses {
 
 impl Losses {
     /// Adds a lost range of a family.
-    pub(super) fn add(&mut self, family: u32, fence: LostRange) {
-        self.known.entry(family).or_default().add(fence, ());
+    pub(super) fn add(&mut self, family: u32, lost_range: LostRange) {
+        self.known.entry(family).or_default().add(lost_range, ());
     }
 
     /// Sorts and deduplicates a family's lost ranges, which makes look-ups fast.
@@ -77,9 +77,9 @@ impl Losses {
         bound: Seqno,
     ) -> Option<Vec<LostRange>> {
         self.sort(family, order);
-        let narrowed = |fence: &LostRange| LostRange {
-            offset: fence.offset,
-            ..LostRange::over(&fence.from.0, &fence.to.0, bound, &fence.file, fence.verdict)
+        let narrowed = |lost_range: &LostRange| LostRange {
+            offset: lost_range.offset,
+            ..LostRange::over(&lost_range.from.0, &lost_range.to.0, bound, &lost_range.file, lost_range.verdict)
         };
         let known = self.known.get(&family);
         let mut lost_ranges: Vec<LostRange> = known.into_iter().flat_map(Spans::lost_ranges).map(narrowed).collect();
@@ -101,9 +101,9 @@ mod tests {
         let mut losses = Losses::default();
         // The lost range lies between b@7 and d@4, which were both found; no lost seqno exceeds 9.
         let (from, to) = ((b"b".to_vec(), 6), (b"d".to_vec(), 5));
-        let fence = LostRange { from, to, ..LostRange::over(b"", b"", 9, "000001.tbl", Verdict::Seal) };
-        losses.add(0, fence.clone());
-        losses.add(0, fence);
+        let lost_range = LostRange { from, to, ..LostRange::over(b"", b"", 9, "000001.tbl", Verdict::Seal) };
+        losses.add(0, lost_range.clone());
+        losses.add(0, lost_range);
         for (key, seqno, hidden) in
             [(b"a", 1, false), (b"b", 7, false), (b"b", 6, true), (b"c", 9, true), (b"c", 10, false), (b"d", 4, true)]
         {

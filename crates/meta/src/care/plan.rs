@@ -168,7 +168,7 @@ pub(super) fn between(
     right: Option<&KeyPosition>,
     span: &LostRange,
 ) -> Option<LostRange> {
-    let mut fence = span.clone();
+    let mut lost_range = span.clone();
     if let Some((key, seqno)) = left {
         let behind = match seqno.checked_sub(1) {
             Some(seqno) => (key.clone(), seqno),
@@ -176,14 +176,15 @@ pub(super) fn between(
             None if order.is_bytewise() => ([&key[..], &[0]].concat(), MAX_SEQNO),
             None => (key.clone(), 0),
         };
-        fence.from = later(order, fence.from, behind);
+        lost_range.from = later(order, lost_range.from, behind);
     }
     if let Some((key, seqno)) = right {
         let before = (key.clone(), seqno.saturating_add(1).min(MAX_SEQNO));
-        fence.to = earlier(order, fence.to, before);
+        lost_range.to = earlier(order, lost_range.to, before);
     }
-    let is_span = order.compare_internal((&fence.from.0, fence.from.1), (&fence.to.0, fence.to.1)).is_le();
-    is_span.then_some(fence)
+    let is_span =
+        order.compare_internal((&lost_range.from.0, lost_range.from.1), (&lost_range.to.0, lost_range.to.1)).is_le();
+    is_span.then_some(lost_range)
 }
 
 fn later(order: &Order, a: KeyPosition, b: KeyPosition) -> KeyPosition {
@@ -262,8 +263,8 @@ mod tests {
         let order = Order::bytewise();
         let place = |key: &str, seqno| (key.as_bytes().to_vec(), seqno);
         let wide = gap(("a", 50), ("m", 0));
-        let fence = between(&order, Some(&place("c", 7)), Some(&place("f", 3)), &wide).unwrap();
-        assert_eq!((fence.from, fence.to), (place("c", 6), place("f", 4)));
+        let lost_range = between(&order, Some(&place("c", 7)), Some(&place("f", 3)), &wide).unwrap();
+        assert_eq!((lost_range.from, lost_range.to), (place("c", 6), place("f", 4)));
         assert_eq!(between(&order, None, None, &wide), Some(wide.clone()));
         // No position lies between two consecutive versions.
         assert_eq!(between(&order, Some(&place("c", 7)), Some(&place("c", 6)), &wide), None);

@@ -84,8 +84,8 @@ fn lift_lost_ranges(db: &Db, family: &Family, kept: &BTreeSet<u64>, report: &mut
     }
     let numbers: Vec<u64> = lost_ranges.iter().map(|(number, _)| *number).collect();
     db.lift_lost_ranges(family, &numbers)?;
-    for (_, fence) in &lost_ranges {
-        report.damage.push(Finding { outcome: Outcome::Accepted, ..finding_of(family, fence) });
+    for (_, lost_range) in &lost_ranges {
+        report.damage.push(Finding { outcome: Outcome::Accepted, ..finding_of(family, lost_range) });
     }
     Ok(())
 }
@@ -151,7 +151,7 @@ fn lost_range_over(table: &TableRef) -> LostRange {
 fn own_lost_ranges(db: &Db, table: &TableRef) -> Vec<u64> {
     let own = lost_range_over(table);
     let lost_ranges = db.lost_ranges(table.family());
-    lost_ranges.into_iter().filter(|(_, fence)| *fence == own).map(|(number, _)| number).collect()
+    lost_ranges.into_iter().filter(|(_, lost_range)| *lost_range == own).map(|(number, _)| number).collect()
 }
 
 /// Returns the earlier gaps that are closed now.
@@ -259,7 +259,7 @@ impl<'a, 'o> TableRepair<'a, 'o> {
 
     fn gaps(&self) -> Vec<LostRange> {
         let gap = |piece: &TablePiece<OwnedRecord>| match piece {
-            TablePiece::Gap(fence) => Some(fence.clone()),
+            TablePiece::Gap(lost_range) => Some(lost_range.clone()),
             TablePiece::Record(_) => None,
         };
         self.pieces.iter().filter_map(gap).collect()

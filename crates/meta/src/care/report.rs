@@ -506,13 +506,13 @@ pub(super) fn ladder_up_to(rung: Rung) -> Vec<Step> {
 }
 
 /// Creates a finding for a lost range.
-pub(super) fn finding_of(family: &Family, fence: &LostRange) -> Finding {
+pub(super) fn finding_of(family: &Family, lost_range: &LostRange) -> Finding {
     Finding {
-        file: fence.file.clone(),
-        offset: fence.offset,
+        file: lost_range.file.clone(),
+        offset: lost_range.offset,
         family: Some(family.name().to_owned()),
-        key_range: Some((fence.from.0.clone(), fence.to.0.clone())),
-        verdict: fence.verdict,
+        key_range: Some((lost_range.from.0.clone(), lost_range.to.0.clone())),
+        verdict: lost_range.verdict,
         message: "records may have been lost".to_owned(),
         ..Finding::default()
     }

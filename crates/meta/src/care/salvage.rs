@@ -299,7 +299,7 @@ impl Salvage<'_> {
         self.close_holes();
         self.not_found_again();
         self.write()?;
-        self.fence()?;
+        self.lost_range()?;
         self.again = self.families.values().any(|into| !into.lost_ranges.is_empty());
         if self.again {
             for (name, meta) in &tables {
@@ -329,8 +329,8 @@ impl Salvage<'_> {
                 ))
             })?;
             let family = self.family(stored.id, &order)?;
-            for fence in stored.lost_ranges.values() {
-                self.lost_between(stored.id, &family, fence);
+            for lost_range in stored.lost_ranges.values() {
+                self.lost_between(stored.id, &family, lost_range);
             }
         }
         Ok(())
@@ -426,10 +426,10 @@ impl Salvage<'_> {
         if self.accepts { Outcome::Accepted } else { Outcome::Fenced }
     }
 
-    fn lost_between(&mut self, id: u32, family: &Family, fence: &LostRange) {
-        let finding = finding_of(family, fence);
+    fn lost_between(&mut self, id: u32, family: &Family, lost_range: &LostRange) {
+        let finding = finding_of(family, lost_range);
         self.report.damage.push(Finding { outcome: self.outcome(), ..finding });
-        self.losses.add(id, self.in_old_store(fence));
+        self.losses.add(id, self.in_old_store(lost_range));
     }
 
     fn lost_anywhere(&mut self, error: &Error, bound: Seqno) {
@@ -446,8 +446,8 @@ impl Salvage<'_> {
     }
 
     /// Returns the lost range with the path of the old store's file, since the new store has files with the same names.
-    fn in_old_store(&self, fence: &LostRange) -> LostRange {
-        LostRange { file: self.from.join(&fence.file).display().to_string(), ..fence.clone() }
+    fn in_old_store(&self, lost_range: &LostRange) -> LostRange {
+        LostRange { file: self.from.join(&lost_range.file).display().to_string(), ..lost_range.clone() }
     }
 
     /// Copies the records of a table. Returns its description, if no manifest has one.
@@ -491,9 +491,9 @@ impl Salvage<'_> {
                     reach(place.clone(), place);
                     self.take(id, &family, record, check, false)?;
                 }
-                ExaminedItem::Gap(fence) => {
-                    reach(fence.from.clone(), fence.to.clone());
-                    gaps.push(fence.clone());
+                ExaminedItem::Gap(lost_range) => {
+                    reach(lost_range.from.clone(), lost_range.to.clone());
+                    gaps.push(lost_range.clone());
                 }
                 ExaminedItem::Refused { .. } => {} // the second read of the table may succeed
                 ExaminedItem::Healed { .. } => self.report.repaired += 1,
@@ -538,8 +538,9 @@ impl Salvage<'_> {
         self.report.structural += 1;
         self.report.lost += meta.ledger.count();
         let finding = Finding::of(error, None);
-        let fence = LostRange::over(&meta.smallest, &meta.largest, meta.greatest_seqno, &finding.file, finding.verdict);
-        self.losses.add(*id, self.in_old_store(&fence));
+        let lost_range =
+            LostRange::over(&meta.smallest, &meta.largest, meta.greatest_seqno, &finding.file, finding.verdict);
+        self.losses.add(*id, self.in_old_store(&lost_range));
         let family = self.families.get(id).map(|into| into.family.name().to_owned());
         let key_range = Some((meta.smallest.clone(), meta.largest.clone()));
         self.report.damage.push(Finding { family, key_range, outcome: self.outcome(), ..finding });
@@ -559,7 +560,7 @@ impl Salvage<'_> {
     }
 
     /// Computes the lost ranges of the new store.
-    fn fence(&mut self) -> Result<()> {
+    fn lost_range(&mut self) -> Result<()> {
         if self.accepts {
             return Ok(());
         }
@@ -574,7 +575,7 @@ impl Salvage<'_> {
                                         fence up to: only what accepts the loss can go on"
                 ))
             })?;
-            lost_ranges.into_iter().for_each(|fence| into.lost_ranges.add(fence, ()));
+            lost_ranges.into_iter().for_each(|lost_range| into.lost_ranges.add(lost_range, ()));
             into.lost_ranges.sort(&order);
         }
         Ok(())

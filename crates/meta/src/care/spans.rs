@@ -30,8 +30,8 @@ impl<T> Default for Spans<T> {
 }
 
 impl<T: Ord> Spans<T> {
-    pub(super) fn add(&mut self, fence: LostRange, tag: T) {
-        self.spans.push((fence, tag));
+    pub(super) fn add(&mut self, lost_range: LostRange, tag: T) {
+        self.spans.push((lost_range, tag));
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -41,12 +41,12 @@ impl<T: Ord> Spans<T> {
     /// Returns all ranges, sorted and deduplicated.
     pub(super) fn into_lost_ranges(mut self, order: &Order) -> Vec<LostRange> {
         self.sort(order);
-        self.spans.into_iter().map(|(fence, _)| fence).collect()
+        self.spans.into_iter().map(|(lost_range, _)| lost_range).collect()
     }
 
     /// Returns all ranges; sorted ones are deduplicated.
     pub(super) fn lost_ranges(&self) -> impl Iterator<Item = &LostRange> {
-        self.spans.iter().map(|(fence, _)| fence)
+        self.spans.iter().map(|(lost_range, _)| lost_range)
     }
 
     /// Sorts and deduplicates the ranges.
@@ -78,20 +78,20 @@ impl<T: Ord> Spans<T> {
     /// Returns the tags of the ranges in which a record may have been.
     pub(super) fn around<'a>(&'a self, order: &'a Order, key: &'a [u8], seqno: Seqno) -> impl Iterator<Item = &'a T> {
         let of_it = self.reaching(order, (key, seqno), (key, seqno));
-        of_it.filter(move |(fence, _)| plan::stands_in(order, fence, key, seqno)).map(|(_, tag)| tag)
+        of_it.filter(move |(lost_range, _)| plan::stands_in(order, lost_range, key, seqno)).map(|(_, tag)| tag)
     }
 
     /// Returns true if a record may be older than a lost one.
     pub(super) fn cover(&self, order: &Order, key: &[u8], seqno: Seqno) -> bool {
         // Any newer version of the key may have been lost.
-        self.reaching(order, (key, MAX_SEQNO), (key, seqno)).any(|(fence, _)| fence.covers(order, key, seqno))
+        self.reaching(order, (key, MAX_SEQNO), (key, seqno)).any(|(lost_range, _)| lost_range.covers(order, key, seqno))
     }
 
     /// Returns true if a range overlaps the given one.
-    pub(super) fn meet(&self, order: &Order, fence: &LostRange) -> bool {
-        self.reaching(order, place(&fence.from), place(&fence.to)).any(|(span, _)| {
-            order.compare_internal(place(&span.from), place(&fence.to)).is_le()
-                && order.compare_internal(place(&fence.from), place(&span.to)).is_le()
+    pub(super) fn meet(&self, order: &Order, lost_range: &LostRange) -> bool {
+        self.reaching(order, place(&lost_range.from), place(&lost_range.to)).any(|(span, _)| {
+            order.compare_internal(place(&span.from), place(&lost_range.to)).is_le()
+                && order.compare_internal(place(&lost_range.from), place(&span.to)).is_le()
         })
     }
 
@@ -134,7 +134,7 @@ fn place((key, seqno): &(Vec<u8>, Seqno)) -> (&[u8], Seqno) {
 /// Compares by start, then by all other fields, so that equal ranges are adjacent.
 fn compare<T: Ord>(order: &Order, (a, of_a): &(LostRange, T), (b, of_b): &(LostRange, T)) -> Ordering {
     let by_place = order.compare_internal(place(&a.from), place(&b.from));
-    let rest = |fence: &LostRange| (fence.bound, fence.offset, fence.verdict as u64);
+    let rest = |lost_range: &LostRange| (lost_range.bound, lost_range.offset, lost_range.verdict as u64);
     let by_rest = || (&a.from, &a.to, rest(a), &a.file, of_a).cmp(&(&b.from, &b.to, rest(b), &b.file, of_b));
     by_place.then_with(by_rest)
 }
@@ -159,10 +159,10 @@ mod tests {
                 if order.compare_internal(place(&from), place(&to)).is_gt() {
                     continue;
                 }
-                let fence = LostRange { from, to, bound, ..LostRange::over(b"", b"", 0, "t", Verdict::Seal) };
-                spans.add(fence.clone(), at);
-                spans.add(fence.clone(), at);
-                each.push((fence, at));
+                let lost_range = LostRange { from, to, bound, ..LostRange::over(b"", b"", 0, "t", Verdict::Seal) };
+                spans.add(lost_range.clone(), at);
+                spans.add(lost_range.clone(), at);
+                each.push((lost_range, at));
                 if at == sorted {
                     spans.sort(&order);
                 }
@@ -171,10 +171,10 @@ mod tests {
                 let mut found: Vec<usize> = spans.around(&order, &key, seqno).copied().collect();
                 found.sort_unstable();
                 found.dedup();
-                let stands_in = |(fence, _): &&(LostRange, usize)| plan::stands_in(&order, fence, &key, seqno);
+                let stands_in = |(lost_range, _): &&(LostRange, usize)| plan::stands_in(&order, lost_range, &key, seqno);
                 let expected: Vec<usize> = each.iter().filter(stands_in).map(|(_, at)| *at).collect();
                 prop_assert_eq!(found, expected);
-                let covered = each.iter().any(|(fence, _)| fence.covers(&order, &key, seqno));
+                let covered = each.iter().any(|(lost_range, _)| lost_range.covers(&order, &key, seqno));
                 prop_assert_eq!(spans.cover(&order, &key, seqno), covered);
             }
             spans.sort(&order);

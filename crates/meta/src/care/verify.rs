@@ -66,8 +66,8 @@ pub(super) fn verify(db: &Db, mut options: VerifyOptions<'_>) -> Result<Report> 
     progress.done = tables;
     for family in &families {
         look_at_memory(db, family, &mut report)?;
-        for (_, fence) in db.lost_ranges(family) {
-            report.damage.push(Finding { outcome: Outcome::Fenced, ..finding_of(family, &fence) });
+        for (_, lost_range) in db.lost_ranges(family) {
+            report.damage.push(Finding { outcome: Outcome::Fenced, ..finding_of(family, &lost_range) });
         }
     }
     progress.found = report.damage.len() as u64;
@@ -251,13 +251,13 @@ fn look_into(
                     });
                 }
             }
-            ExaminedItem::Gap(fence) => {
-                *match fence.verdict {
+            ExaminedItem::Gap(lost_range) => {
+                *match lost_range.verdict {
                     Verdict::Seal => &mut report.corrupted,
                     Verdict::Missing => &mut report.missing,
                     _ => &mut report.structural,
                 } += 1;
-                report.damage.push(finding_of(table.family(), fence));
+                report.damage.push(finding_of(table.family(), lost_range));
             }
             ExaminedItem::Refused { .. } => {} // reported below
             ExaminedItem::Healed { offset, by } => {

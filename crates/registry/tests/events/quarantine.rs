@@ -40,7 +40,7 @@ fn nothing(fenced: Vec<LostRange>) -> Replacement<'static> {
     Replacement { records: None, expected, summed: true, base_seqno: 0, fenced, lifted: Vec::new() }
 }
 
-fn fence(low: &[u8], high: &[u8]) -> LostRange {
+fn lost_range(low: &[u8], high: &[u8]) -> LostRange {
     LostRange::over(low, high, 9, "000001.tbl", Verdict::Seal)
 }
 
@@ -92,12 +92,12 @@ fn told() {
     assert_eq!(ends(&cases(&store, "barred")), [""]);
     store.db.free_tables(&family, &[number]).unwrap();
     store.db.quarantine_tables(&family, &[number]).unwrap();
-    store.db.add_lost_ranges(&family, vec![fence(b"x", b"y"), fence(b"x", b"y")]).unwrap();
+    store.db.add_lost_ranges(&family, vec![lost_range(b"x", b"y"), lost_range(b"x", b"y")]).unwrap();
     assert_eq!(ends(&cases(&store, "fenced")), ["freed", "", "", ""]);
     let lost_ranges: Vec<u64> = store.db.lost_ranges(&family).iter().map(|(number, _)| *number).collect();
-    store.db.replace_lost_ranges(&family, &lost_ranges[..1], vec![fence(b"z", b"z")]).unwrap();
+    store.db.replace_lost_ranges(&family, &lost_ranges[..1], vec![lost_range(b"z", b"z")]).unwrap();
     store.db.quarantine_tables(&kept, &[table(&store, "kept")]).unwrap();
-    store.db.add_lost_ranges(&kept, vec![fence(b"", b"\xFF")]).unwrap();
+    store.db.add_lost_ranges(&kept, vec![lost_range(b"", b"\xFF")]).unwrap();
     let found = cases(&store, "lifted");
     assert_eq!(ends(&found), ["freed", "", "lifted", "", "", "", ""]);
     let said: Vec<_> = found[3].payload.fields().iter().filter(|field| !matches!(field, Field::Setting(_))).collect();
@@ -112,7 +112,7 @@ fn told() {
         ]
     );
     let held = store.db.hold_tables(&family, &[number]).unwrap().unwrap();
-    held.replace(nothing(vec![fence(&[0], &[9])])).unwrap();
+    held.replace(nothing(vec![lost_range(&[0], &[9])])).unwrap();
     store.registrar.drop_family("kept", None).unwrap();
     let found = cases(&store, "replaced and dropped");
     assert_eq!(ends(&found), ["freed", "replaced", "lifted", "", "", "", "dropped", "dropped"]);
@@ -129,7 +129,7 @@ fn made_up() {
     let mut store = Store::new(DEFERRED, &SimFs::new(32)).unwrap();
     store.put("default", b"k", b"value").unwrap();
     store.db.flush().unwrap();
-    store.db.add_lost_ranges(&store.family("default"), vec![fence(b"x", b"y")]).unwrap();
+    store.db.add_lost_ranges(&store.family("default"), vec![lost_range(b"x", b"y")]).unwrap();
     store.registrar.close().unwrap();
     store.db.close().unwrap();
     let beside = open_without_engine_log(&store.sim).unwrap();
@@ -171,8 +171,8 @@ fn crashes() {
         let (family, kept) = (store.family("default"), store.family("kept"));
         let number = store.db.tables(&family)?[0].meta().number;
         store.db.quarantine_tables(&family, &[number])?;
-        store.db.add_lost_ranges(&kept, vec![fence(b"a", b"b")])?;
-        store.db.add_lost_ranges(&family, vec![fence(b"a", b"b")])?;
+        store.db.add_lost_ranges(&kept, vec![lost_range(b"a", b"b")])?;
+        store.db.add_lost_ranges(&family, vec![lost_range(b"a", b"b")])?;
         store.db.free_tables(&family, &[number])?;
         let lost_ranges: Vec<u64> = store.db.lost_ranges(&family).iter().map(|(number, _)| *number).collect();
         store.db.lift_lost_ranges(&family, &lost_ranges)?;
@@ -289,8 +289,8 @@ fn lost_operations() {
         if how == "fenced" {
             let meta = store.db.tables(&family).unwrap()[0].meta().clone();
             let bound = meta.greatest_seqno;
-            let fence = LostRange::over(&meta.smallest, &meta.largest, bound, "000001.tbl", Verdict::Missing);
-            store.db.hold_tables(&family, &[number]).unwrap().unwrap().replace(nothing(vec![fence])).unwrap();
+            let lost_range = LostRange::over(&meta.smallest, &meta.largest, bound, "000001.tbl", Verdict::Missing);
+            store.db.hold_tables(&family, &[number]).unwrap().unwrap().replace(nothing(vec![lost_range])).unwrap();
         }
         drop(family);
         store.sim.reboot(Crash::Process);
@@ -362,7 +362,7 @@ fn a_session_behind_a_fence() {
     let mut store = watched(36);
     let (sessions, number) = (store.family(SESSIONS), table(&store, SESSIONS));
     let held = store.db.hold_tables(&sessions, &[number]).unwrap().unwrap();
-    held.replace(nothing(vec![fence(&[4], &[5])])).unwrap();
+    held.replace(nothing(vec![lost_range(&[4], &[5])])).unwrap();
     store.sim.reboot(Crash::Process);
     store.reopen().unwrap();
     assert_eq!(clients(&store), ["alice", "unknown session 1"]);
@@ -386,11 +386,11 @@ fn closed_cases_leave() {
         let mut store = Store::new(config, &SimFs::new(43)).unwrap();
         let end_one = |store: &Store, name: &str| {
             let family = store.family(name);
-            store.db.add_lost_ranges(&family, vec![fence(b"x", b"y")]).unwrap();
+            store.db.add_lost_ranges(&family, vec![lost_range(b"x", b"y")]).unwrap();
             let (number, _) = *store.db.lost_ranges(&family).last().unwrap();
             store.db.lift_lost_ranges(&family, &[number]).unwrap();
         };
-        store.db.add_lost_ranges(&store.family("kept"), vec![fence(b"a", b"b")]).unwrap();
+        store.db.add_lost_ranges(&store.family("kept"), vec![lost_range(b"a", b"b")]).unwrap();
         end_one(&store, SESSIONS);
         end_one(&store, SESSIONS);
         for _ in 0..10 {

@@ -45,8 +45,11 @@ impl<'a> Replaced<'a> {
             |(level, number): &(usize, u64)| EditChange::TableRemoved { family, level: *level as u8, number: *number };
         let added = |(level, meta): &(usize, Arc<TableMeta>)| added_to(self.family, *level, meta);
         let lifted = |id: &u64| EditChange::LostRangeLifted { family, id: *id };
-        let fenced =
-            |(id, fence): &(u64, Arc<LostRange>)| EditChange::LostRangeAdded { family, id: *id, fence: fence.clone() };
+        let fenced = |(id, lost_range): &(u64, Arc<LostRange>)| EditChange::LostRangeAdded {
+            family,
+            id: *id,
+            lost_range: lost_range.clone(),
+        };
         let tables = self.removes.iter().map(removed).chain(self.adds.iter().map(added));
         tables.chain(self.lifted.iter().map(lifted)).chain(self.fenced.iter().map(fenced)).collect()
     }

@@ -138,7 +138,7 @@ impl Tiers for ViewTables {
                 Some(damage) => {
                     let meta = handle.meta();
                     self.notifier.report_damage(DamagedPlace::Table(meta.number), &error);
-                    let fence = LostRange {
+                    let lost_range = LostRange {
                         from: (meta.smallest.clone(), MAX_SEQNO),
                         to: (meta.largest.clone(), 0),
                         bound: meta.newest_seqno(),
@@ -148,7 +148,7 @@ impl Tiers for ViewTables {
                     };
                     Ok(PartCursor::Other(Box::new(LostRangeCursor::new(
                         self.family.order().clone(),
-                        Arc::new(vec![fence]),
+                        Arc::new(vec![lost_range]),
                     ))))
                 }
             },

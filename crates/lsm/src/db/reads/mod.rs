@@ -232,8 +232,8 @@ impl Reads {
     #[cold]
     fn lost(&self, family: &Family, view: &View, meets: impl Fn(&LostRange) -> bool) -> Error {
         self.notifier.fence_met();
-        match view.lost_ranges.iter().find(|fence| meets(fence)) {
-            Some(fence) => fence.error().in_family(family.name(), None),
+        match view.lost_ranges.iter().find(|lost_range| meets(lost_range)) {
+            Some(lost_range) => lost_range.error().in_family(family.name(), None),
             None => Error::structural("a fence that is not there"),
         }
     }
@@ -275,9 +275,9 @@ impl<V: FnMut(&Record<'_>)> ReadDecision<'_, V> {
         let (family, view) = self.of;
         let seqno = self.seqno;
         self.outcome = match !view.lost_ranges.is_empty() && is_in_lost_range(self.of, record, seqno) {
-            true => Err(self
-                .reads
-                .lost(family, view, |fence| fence.covers_at(family.order(), record.key, record.seqno, seqno))),
+            true => Err(self.reads.lost(family, view, |lost_range| {
+                lost_range.covers_at(family.order(), record.key, record.seqno, seqno)
+            })),
             false => {
                 (self.visit)(record);
                 Ok(true)
@@ -347,16 +347,16 @@ where
     }
 
     #[cold]
-    fn lost(&mut self, fence: &LostRange) -> E {
+    fn lost(&mut self, lost_range: &LostRange) -> E {
         self.decision.reads.notifier.fence_met();
-        fence.error().in_family(self.decision.of.0.name(), None).into()
+        lost_range.error().in_family(self.decision.of.0.name(), None).into()
     }
 }
 
 /// Returns true if a record lies in a lost range that may have held the deciding version.
 #[cold]
 fn is_in_lost_range((family, view): (&Family, &View), record: &Record<'_>, at: Seqno) -> bool {
-    view.lost_ranges.iter().any(|fence| fence.covers_at(family.order(), record.key, record.seqno, at))
+    view.lost_ranges.iter().any(|lost_range| lost_range.covers_at(family.order(), record.key, record.seqno, at))
 }
 
 /// A key, and its hash if already computed.

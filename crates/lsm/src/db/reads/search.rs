@@ -26,7 +26,7 @@ pub(in crate::db) trait Search {
     fn in_table(&mut self, table: &Arc<TableHandle>) -> Result<bool, Self::Error>;
 
     /// Returns the error for a key that no table holds, but that a lost range may have held.
-    fn lost(&mut self, fence: &LostRange) -> Self::Error;
+    fn lost(&mut self, lost_range: &LostRange) -> Self::Error;
 }
 
 /// Searches a view for the newest version of a key at or below a seqno: the memtables, then the tables that may hold
@@ -64,8 +64,8 @@ pub(in crate::db) fn newest_version<S: Search>(
             }
         }
     }
-    match view.lost_ranges.iter().find(|fence| fence.may_hide(order, key, seqno)) {
-        Some(fence) => Err(search.lost(fence)),
+    match view.lost_ranges.iter().find(|lost_range| lost_range.may_hide(order, key, seqno)) {
+        Some(lost_range) => Err(search.lost(lost_range)),
         None => Ok(view.check_open().map(|()| false)?),
     }
 }

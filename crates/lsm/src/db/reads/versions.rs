@@ -88,8 +88,10 @@ impl LocationSearch<'_> {
     /// Takes a version of the key, unless it lies in a lost range.
     fn take(&mut self, record: &Record<'_>, place: RecordPlace, protection: Protection) -> Result<bool> {
         let (order, mut lost_ranges) = (self.family.order(), self.view.lost_ranges.iter());
-        if let Some(fence) = lost_ranges.find(|fence| fence.covers_at(order, self.key, record.seqno, self.seqno)) {
-            return Err(self.lost(fence));
+        if let Some(lost_range) =
+            lost_ranges.find(|lost_range| lost_range.covers_at(order, self.key, record.seqno, self.seqno))
+        {
+            return Err(self.lost(lost_range));
         }
         self.found = Some(RecordLocation {
             seqno: record.seqno,
@@ -114,8 +116,8 @@ impl Search for LocationSearch<'_> {
             return Ok(false);
         }
         if cursor.record().kind == Kind::Fence {
-            let fence = LostRange::shown(&cursor.record())?;
-            return Err(self.lost(&fence));
+            let lost_range = LostRange::shown(&cursor.record())?;
+            return Err(self.lost(&lost_range));
         }
         self.take(&cursor.record(), place, generation.memtable.protection(self.companions.protection()))
     }
@@ -134,8 +136,8 @@ impl Search for LocationSearch<'_> {
         self.take(&cursor.record(), place, source.protection)
     }
 
-    fn lost(&mut self, fence: &LostRange) -> Error {
-        fence.error().in_family(self.family.name(), None)
+    fn lost(&mut self, lost_range: &LostRange) -> Error {
+        lost_range.error().in_family(self.family.name(), None)
     }
 }
 
@@ -174,7 +176,9 @@ impl Unflushed {
             }
         }
         if self.versions.valid() && self.versions.record().kind == Kind::Fence {
-            return Err(LostRange::shown(&self.versions.record()).map_or_else(|error| error, |fence| fence.error()));
+            return Err(
+                LostRange::shown(&self.versions.record()).map_or_else(|error| error, |lost_range| lost_range.error())
+            );
         }
         Ok(())
     }

@@ -59,7 +59,9 @@ impl PartialBlock {
         let mut further = false;
         for item in &self.items {
             match item {
-                PartialItem::Lost(fence) if fence.may_hide(order, key, seqno) => return PartialAnswer::Lost(fence),
+                PartialItem::Lost(lost_range) if lost_range.may_hide(order, key, seqno) => {
+                    return PartialAnswer::Lost(lost_range);
+                }
                 PartialItem::Lost(_) => further = false,
                 PartialItem::Record(kept) => {
                     let is_version = order.compare(&kept.key, key).is_eq();
@@ -76,7 +78,7 @@ impl PartialBlock {
     /// Returns the first gap, if there is one.
     pub(in crate::sst) fn first_gap(&self) -> Option<&LostRange> {
         self.items.iter().find_map(|item| match item {
-            PartialItem::Lost(fence) => Some(fence),
+            PartialItem::Lost(lost_range) => Some(lost_range),
             PartialItem::Record(_) => None,
         })
     }
@@ -85,7 +87,7 @@ impl PartialBlock {
     pub(in crate::sst) fn memory(&self) -> usize {
         let item = |item: &PartialItem| match item {
             PartialItem::Record(kept) => kept.key.len() + kept.bytes.len(),
-            PartialItem::Lost(fence) => fence.from.0.len() + fence.to.0.len() + fence.file.len(),
+            PartialItem::Lost(lost_range) => lost_range.from.0.len() + lost_range.to.0.len() + lost_range.file.len(),
         };
         self.items.iter().map(|one| size_of::<PartialItem>() + item(one)).sum()
     }

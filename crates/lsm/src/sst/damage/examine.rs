@@ -77,7 +77,7 @@ impl Table {
                             PartialItem::Record(kept) => {
                                 visit(ExaminedItem::Record(&kept.record(), kept.check, source))?
                             }
-                            PartialItem::Lost(fence) => visit(ExaminedItem::Gap(fence))?,
+                            PartialItem::Lost(lost_range) => visit(ExaminedItem::Gap(lost_range))?,
                         }
                     }
                     if let Some(PartialItem::Record(kept)) = left.items.last() {

@@ -126,7 +126,7 @@ impl Table {
     }
 
     /// Returns a cursor for a user. It checks records as `reading` specifies. It returns a lost range as a record of
-    /// kind `Fence` (see `fence`) and continues after it.
+    /// kind `Fence` (see `lost_range`) and continues after it.
     #[inline]
     pub fn cursor_checked(self: &Arc<Self>, reading: impl Into<ReadSettings>) -> TableCursor {
         TableCursor::checked(self.clone(), reading.into())

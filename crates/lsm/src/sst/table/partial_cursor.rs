@@ -18,12 +18,12 @@ pub(in crate::sst) struct PartialCursor {
     /// The position at which the cursor entered a gap, and the encoded fence.
     key: Vec<u8>,
     seqno: Seqno,
-    fence: Vec<u8>,
+    lost_range: Vec<u8>,
 }
 
 impl PartialCursor {
     pub(in crate::sst) fn new(block: Arc<PartialBlock>) -> PartialCursor {
-        PartialCursor { block, at: 0, is_valid: false, key: Vec::new(), seqno: 0, fence: Vec::new() }
+        PartialCursor { block, at: 0, is_valid: false, key: Vec::new(), seqno: 0, lost_range: Vec::new() }
     }
 
     /// Returns true if the cursor is on an item.
@@ -46,7 +46,7 @@ impl PartialCursor {
                 key: &self.key,
                 seqno: self.seqno,
                 kind: Kind::Fence,
-                value: &self.fence,
+                value: &self.lost_range,
                 companion: &[],
             }),
         }
@@ -65,21 +65,22 @@ impl PartialCursor {
         let last = self.block.items.len().checked_sub(1)?;
         self.at = at.min(last);
         self.is_valid = true;
-        let PartialItem::Lost(fence) = &self.block.items[self.at] else { return Some(false) };
-        let end = if forward { &fence.from } else { &fence.to };
+        let PartialItem::Lost(lost_range) = &self.block.items[self.at] else { return Some(false) };
+        let end = if forward { &lost_range.from } else { &lost_range.to };
         let beyond = if forward { Ordering::Greater } else { Ordering::Less };
         let (key, seqno) = match sought {
             Some(sought) if order.compare_internal(sought, (&end.0, end.1)) == beyond => sought,
             _ => (&end.0[..], end.1),
         };
         // A forward move returns the gap after the versions that are newer than all lost records.
-        let behind = (key, seqno.min(fence.bound));
-        let is_inside = forward && order.compare_internal(behind, (&fence.to.0, fence.to.1)) != Ordering::Greater;
+        let behind = (key, seqno.min(lost_range.bound));
+        let is_inside =
+            forward && order.compare_internal(behind, (&lost_range.to.0, lost_range.to.1)) != Ordering::Greater;
         self.seqno = if is_inside { behind.1 } else { seqno };
         self.key.clear();
         self.key.extend_from_slice(key);
-        self.fence.clear();
-        fence.encode(&mut self.fence);
+        self.lost_range.clear();
+        lost_range.encode(&mut self.lost_range);
         Some(true)
     }
 
@@ -97,9 +98,9 @@ impl PartialCursor {
                 order.compare_internal((record.key, record.seqno), (key, seqno)) == Ordering::Less
             }
             // A gap lost no record above its bound.
-            PartialItem::Lost(fence) => {
-                let newest = (key, seqno.min(fence.bound));
-                order.compare_internal((&fence.to.0, fence.to.1), newest) == Ordering::Less
+            PartialItem::Lost(lost_range) => {
+                let newest = (key, seqno.min(lost_range.bound));
+                order.compare_internal((&lost_range.to.0, lost_range.to.1), newest) == Ordering::Less
             }
         };
         self.block.items.iter().position(|item| !is_before(item))
@@ -110,7 +111,7 @@ impl PartialCursor {
         let begins = |item: &PartialItem| {
             let place = match item {
                 PartialItem::Record(kept) => (kept.record().key, kept.record().seqno),
-                PartialItem::Lost(fence) => (&fence.from.0[..], fence.from.1),
+                PartialItem::Lost(lost_range) => (&lost_range.from.0[..], lost_range.from.1),
             };
             order.compare_internal(place, (key, seqno)) != Ordering::Greater
         };

@@ -632,9 +632,9 @@ impl Table {
                 visit(&kept.record());
                 ReadOutcome::Found
             }
-            PartialAnswer::Lost(fence) => {
+            PartialAnswer::Lost(lost_range) => {
                 self.watch.gap_met();
-                return Err(fence.error().in_family(self.watch.family(), None));
+                return Err(lost_range.error().in_family(self.watch.family(), None));
             }
             PartialAnswer::Absent => ReadOutcome::Absent,
             PartialAnswer::Further => ReadOutcome::Further,

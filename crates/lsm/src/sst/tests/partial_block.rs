@@ -30,7 +30,7 @@ fn examined(table: &Table, heal: bool) -> Shown {
                 }
                 shown.records.push(record);
             }
-            ExaminedItem::Gap(fence) => shown.gaps.push(fence.clone()),
+            ExaminedItem::Gap(lost_range) => shown.gaps.push(lost_range.clone()),
             ExaminedItem::Healed { offset, by } => shown.healed.push((offset, by)),
             ExaminedItem::Refused { error, .. } => panic!("{error}"),
         }

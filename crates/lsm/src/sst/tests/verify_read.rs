@@ -402,8 +402,10 @@ fn a_cursor_goes_on_where_something_is_lost() {
                 "{:?}",
                 table.bad_blocks.find(1)
             );
-            let fence = crate::lost_range::LostRange::decode(&mut Reader::new(record.value)).unwrap();
-            assert!(fence.may_hide(&Order::bytewise(), &lost.key, MAX_SEQNO) && fence.offset == handle.offset);
+            let lost_range = crate::lost_range::LostRange::decode(&mut Reader::new(record.value)).unwrap();
+            assert!(
+                lost_range.may_hide(&Order::bytewise(), &lost.key, MAX_SEQNO) && lost_range.offset == handle.offset
+            );
             assert_eq!(cursor.source().offset, handle.offset);
             cursor.prev().unwrap();
             let before = (first + hit).checked_sub(1).map(|n| &stage.records[n]);

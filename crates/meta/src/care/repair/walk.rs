@@ -155,7 +155,7 @@ impl TableRepair<'_, '_> {
         let examined = open.examine(protector, true, &mut |found| {
             match found {
                 ExaminedItem::Record(record, check, source) => self.take(record, check, source.offset),
-                ExaminedItem::Gap(fence) => self.pieces.push(TablePiece::Gap(fence.clone())),
+                ExaminedItem::Gap(lost_range) => self.pieces.push(TablePiece::Gap(lost_range.clone())),
                 ExaminedItem::Refused { offset, error } => self.refused.push((offset, error.clone())),
                 ExaminedItem::Healed { offset, by } => {
                     let rung = rung_of(by);

@@ -312,8 +312,8 @@ impl Salvage<'_> {
             let is_fenced = || self.losses.may_have_had(id, into.order(), &key, seqno);
             let is_chosen = || chosen.contains(&(id, (key.clone(), seqno)));
             if self.is_newest(id, &key, seqno) && !is_chosen() && !is_fenced() {
-                let fence = LostRange::over(&key, &key, seqno, &holes[hole].file, Verdict::Ledger);
-                self.lost_between(id, &into, &fence);
+                let lost_range = LostRange::over(&key, &key, seqno, &holes[hole].file, Verdict::Ledger);
+                self.lost_between(id, &into, &lost_range);
             }
         }
     }

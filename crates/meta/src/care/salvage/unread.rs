@@ -26,7 +26,7 @@ pub(super) struct Unread {
 
 impl Unread {
     /// Returns a lost range for the record.
-    fn fence(&self, (file, verdict): &Met) -> LostRange {
+    fn lost_range(&self, (file, verdict): &Met) -> LostRange {
         LostRange::over(&self.key, &self.key, self.seqno, file, *verdict)
     }
 }
@@ -59,7 +59,7 @@ impl Salvage<'_> {
         for (unread, met) in whole {
             let Some(into) = self.families.get(&unread.family) else { continue };
             let steps = vec![Step { rung, helped: true }];
-            let finding = finding_of(&into.family, &unread.fence(&met));
+            let finding = finding_of(&into.family, &unread.lost_range(&met));
             self.report.damage.push(Finding { steps, outcome: Outcome::Repaired(rung), ..finding });
             self.report.repaired += 1;
         }
@@ -70,7 +70,7 @@ impl Salvage<'_> {
         for (unread, met) in std::mem::take(&mut self.unread) {
             let Some(into) = self.families.get(&unread.family).map(|into| into.family.clone()) else { continue };
             self.report.lost += 1;
-            self.lost_between(unread.family, &into, &unread.fence(&met));
+            self.lost_between(unread.family, &into, &unread.lost_range(&met));
         }
     }
 }
