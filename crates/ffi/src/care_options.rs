@@ -154,9 +154,9 @@ pub(crate) fn care_settings(options: *const waxseal_care_options_t, pass: Pass) 
 }
 
 /// Changes an option.
-fn change(options: *mut waxseal_care_options_t, turn: impl FnOnce(&mut Care)) -> Result<()> {
+fn change(options: *mut waxseal_care_options_t, apply: impl FnOnce(&mut Care)) -> Result<()> {
     with_mut(options.cast_const(), |care: &mut Care| {
-        turn(care);
+        apply(care);
         Ok(())
     })
 }

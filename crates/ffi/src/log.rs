@@ -245,9 +245,9 @@ pub unsafe extern "C" fn waxseal_query_create(
 }
 
 /// Changes a parameter.
-fn change(query: *mut waxseal_query_t, turn: impl FnOnce(&mut QueryParts)) -> Result<()> {
+fn change(query: *mut waxseal_query_t, apply: impl FnOnce(&mut QueryParts)) -> Result<()> {
     with_mut(query.cast_const(), |asked: &mut QueryParts| {
-        turn(asked);
+        apply(asked);
         Ok(())
     })
 }

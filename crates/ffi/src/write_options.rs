@@ -29,10 +29,10 @@ pub(crate) fn write_settings(options: *const waxseal_write_options_t) -> Result<
 /// Changes an option.
 pub(crate) fn set(
     options: *mut waxseal_write_options_t,
-    turn: impl FnOnce(WriteOptions) -> WriteOptions,
+    apply: impl FnOnce(WriteOptions) -> WriteOptions,
 ) -> Result<()> {
     with_mut(options.cast_const(), |options| {
-        *options = turn(std::mem::take(options));
+        *options = apply(std::mem::take(options));
         Ok(())
     })
 }

@@ -42,7 +42,7 @@ pub struct Descriptors {
 struct DescriptorQueue {
     count: usize,
     /// Files in the order of their turns. Dropped files leave dead entries.
-    turns: VecDeque<Weak<DescriptorSlot>>,
+    queue: VecDeque<Weak<DescriptorSlot>>,
 }
 
 /// Holds the descriptor of a file.
@@ -106,10 +106,10 @@ impl Descriptors {
     fn opened(&self, slot: &Arc<DescriptorSlot>) {
         let mut open = lock(&self.open);
         open.count += 1;
-        if open.turns.len() > 2 * open.count + 16 {
-            open.turns.retain(|slot| slot.strong_count() > 0);
+        if open.queue.len() > 2 * open.count + 16 {
+            open.queue.retain(|slot| slot.strong_count() > 0);
         }
-        open.turns.push_back(Arc::downgrade(slot));
+        open.queue.push_back(Arc::downgrade(slot));
         let closed = open.take(self.most);
         drop(open);
         drop(closed);
@@ -124,14 +124,14 @@ impl Descriptors {
 impl DescriptorQueue {
     /// Removes descriptors until at most `most` files are open. Skips a file once if it was read since its last turn.
     fn take(&mut self, most: usize) -> Vec<Arc<Arc<dyn File>>> {
-        let (mut taken, mut chances) = (Vec::new(), self.turns.len());
+        let (mut taken, mut chances) = (Vec::new(), self.queue.len());
         while self.count > most
-            && let Some(first) = self.turns.pop_front()
+            && let Some(first) = self.queue.pop_front()
         {
             let Some(slot) = first.upgrade() else { continue };
             if slot.was_read.swap(false, Ordering::Relaxed) && chances > 0 {
                 chances -= 1;
-                self.turns.push_back(first);
+                self.queue.push_back(first);
             } else if let Some(file) = slot.file.swap(None) {
                 self.count -= 1;
                 taken.push(file);

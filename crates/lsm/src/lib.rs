@@ -46,11 +46,11 @@ pub mod policy;
 mod prefetch;
 pub mod read;
 pub mod record;
+mod sampler;
 #[cfg(test)]
 mod scripts;
 pub mod seam;
 pub mod sst;
-mod turn;
 pub mod values;
 pub mod version;
 pub mod wal;

@@ -32,7 +32,7 @@ pub(crate) struct CommitGate {
 /// The gate itself, or a pass obtained while no thread held it; valid until dropped.
 #[derive(Debug)]
 pub(crate) struct GatePass<'a> {
-    turns: &'a CommitGate,
+    gate: &'a CommitGate,
     taken: bool,
     _one: MutexGuard<'a, ()>,
 }
@@ -47,12 +47,12 @@ impl CommitGate {
     /// Takes the gate: until it is dropped, all others wait in `give_way`.
     pub(crate) fn take(&self) -> GatePass<'_> {
         self.wanted.fetch_add(1, SeqCst);
-        GatePass { turns: self, taken: true, _one: lock(&self.one) }
+        GatePass { gate: self, taken: true, _one: lock(&self.one) }
     }
 
     /// Waits while a thread holds the gate; returns `None` if none does. Call it after reading the epoch.
     pub(crate) fn give_way(&self) -> Option<GatePass<'_>> {
-        self.is_wanted().then(|| GatePass { turns: self, taken: false, _one: lock(&self.one) })
+        self.is_wanted().then(|| GatePass { gate: self, taken: false, _one: lock(&self.one) })
     }
 
     /// Enters a commit that was rejected `handed_back` times. Takes the gate if the commit must be `alone` or was
@@ -69,7 +69,7 @@ impl CommitGate {
 impl Drop for GatePass<'_> {
     fn drop(&mut self) {
         if self.taken {
-            self.turns.wanted.fetch_sub(1, SeqCst);
+            self.gate.wanted.fetch_sub(1, SeqCst);
         }
     }
 }
@@ -80,21 +80,21 @@ mod tests {
 
     #[test]
     fn the_turn_is_taken_where_it_must_be_and_others_give_way_meanwhile() {
-        let turns = CommitGate::default();
-        assert!(turns.enter(false, 0).is_none() && turns.enter(false, PATIENCE).is_none());
+        let gate = CommitGate::default();
+        assert!(gate.enter(false, 0).is_none() && gate.enter(false, PATIENCE).is_none());
         for (alone, handed_back) in [(true, 0), (false, PATIENCE + 1)] {
-            let turn = turns.enter(alone, handed_back).unwrap();
-            assert!(turn.taken && turns.is_wanted());
+            let pass = gate.enter(alone, handed_back).unwrap();
+            assert!(pass.taken && gate.is_wanted());
             let done = std::sync::atomic::AtomicBool::new(false);
             std::thread::scope(|scope| {
                 scope.spawn(|| {
-                    let leave = turns.give_way();
+                    let leave = gate.give_way();
                     assert!(done.load(SeqCst) && leave.is_none_or(|leave| !leave.taken));
                 });
                 done.store(true, SeqCst);
-                drop(turn);
+                drop(pass);
             });
-            assert!(!turns.is_wanted());
+            assert!(!gate.is_wanted());
         }
     }
 }

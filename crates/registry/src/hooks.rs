@@ -62,7 +62,7 @@ pub(crate) struct Hooks {
     pub(crate) witness: Arc<Witness>,
     pub(crate) matching: Matching,
     /// The commit gate, for registered commits that need exclusion.
-    pub(crate) turns: CommitGate,
+    pub(crate) gate: CommitGate,
     /// Held while the registrations change, until the change is in force.
     pub(crate) change: Mutex<()>,
     pub(crate) queue: Arc<RowQueue>,
@@ -186,7 +186,7 @@ impl Hooks {
             if !batch.is_granted() && batch.families().iter().any(|id| system_number(*id).is_some()) {
                 return Err(Error::invalid("the batch writes a system family"));
             }
-            let _turn = self.turns.enter(exclusive, handed_back); // before `claim`: its holder may await claimed room
+            let _pass = self.gate.enter(exclusive, handed_back); // before `claim`: its holder may await claimed room
             let claim = self.claim(&mut room.found)?;
             if let Some(first) = self.commit_watched(room, batch, durability, (who, epoch), exclusive)? {
                 self.push(room, batch, who, first, claim)?;
@@ -375,7 +375,7 @@ impl Hooks {
         let mut handed_back = 0;
         loop {
             let epoch = self.db.epoch();
-            let _turn = self.turns.enter(false, handed_back);
+            let _pass = self.gate.enter(false, handed_back);
             let now = self.witness.clock.next();
             let mut batch = granted();
             push_event(&mut batch, &make(now), 0, retention, now, &self.sealer)?;

@@ -120,7 +120,7 @@ impl Prepared {
             sealer,
             witness,
             matching: Matching::new(RegistrySnapshot::empty()),
-            turns: CommitGate::default(),
+            gate: CommitGate::default(),
             change: Mutex::default(),
             queue: Arc::new(RowQueue::new(setup.ring)),
             work: setup.work,

@@ -181,7 +181,7 @@ impl Hooks {
     /// events' rows.
     pub(crate) fn drop_family(&self, name: &str, who: Option<&Session>) -> Result<()> {
         let _change = lock(&self.change);
-        let _turn = self.turns.take(); // no registered commit runs between copying the old values and the drop
+        let _pass = self.gate.take(); // no registered commit runs between copying the old values and the drop
         if self.db.family(name).is_some() && !self.db.is_read_only() && self.may_hold_old_values()? {
             planted!(DropOvertaken, Ok(()), self.db.bump_epoch())?; // earlier commits are rejected for retry, and wait
             self.write_claimed()?; // rows in the ring may refer to old values, too
@@ -222,7 +222,7 @@ impl Hooks {
         payload: Payload,
         who: Option<&Session>,
     ) -> Result<()> {
-        let _turn = self.turns.take(); // until the change is applied, for commits that read old values under it
+        let _pass = self.gate.take(); // until the change is applied, for commits that read old values under it
         if let Some(watching) = self.matching.load().find(target, operation) {
             self.db.bump_epoch()?; // no commit with a later time is ordered before the change
             let now = self.witness.clock.now();

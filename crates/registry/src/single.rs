@@ -128,7 +128,7 @@ impl Hooks {
     pub(crate) fn commit_one(&self, batch: &mut Batch, single: &Single<'_>, epoch: u64) -> Result<Seqno> {
         if let Some(stamp) = USUAL.with(|usual| usual.stamp_of(single, self.number, epoch))
             && let Some(session) = Session::number_of(single.who)
-            && !self.turns.is_wanted()
+            && !self.gate.is_wanted()
         {
             let time = self.witness.clock.next().0; // first: reading the clock waits for all preceding instructions
             batch.clear();
@@ -165,7 +165,7 @@ impl Hooks {
                 }
                 StampPlan::Watched(plan) => {
                     let plan = (plan, self.number(who)?);
-                    let _turn = self.turns.enter(false, handed_back);
+                    let _pass = self.gate.enter(false, handed_back);
                     let committed = match plan.0.mode {
                         Mode::Deferred => self.commit_stamped(batch, single, plan, epoch, None)?.0,
                         _ => self.commit_logged(batch, single, plan, epoch, &mut room.row)?,

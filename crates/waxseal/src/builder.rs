@@ -373,8 +373,8 @@ impl Builder {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn tune(mut self, turn: impl FnOnce(&mut Settings)) -> Builder {
-        turn(&mut self.settings);
+    pub fn tune(mut self, apply: impl FnOnce(&mut Settings)) -> Builder {
+        apply(&mut self.settings);
         self
     }
 

@@ -110,7 +110,7 @@ pub fn most_at_once(table_bytes: u64, held: u64, alive: u64) -> u64 {
 /// Returns the files to collect now: at least one file, and a total of about `most` live bytes to move. `movable`: for
 /// each file, the bytes referenced by tables that can be rewritten now. Without this limit, files referenced by other
 /// tables would block the rest forever.
-pub fn in_turn(
+pub fn select_files(
     files: &BTreeMap<Uid, LiveValues>,
     stale: BTreeSet<Uid>,
     movable: &BTreeMap<Uid, LiveValues>,
@@ -217,7 +217,7 @@ mod tests {
         let turn = |movable: &[TableMeta], most: u64| {
             let stale = stale(&files, GcPolicy::Mostly);
             assert_eq!(stale.len(), 3);
-            let turn = in_turn(&files, stale, &living(movable.iter()), most);
+            let turn = select_files(&files, stale, &living(movable.iter()), most);
             turn.into_iter().map(|uid| uid.0[0]).collect::<Vec<_>>()
         };
         assert_eq!((turn(&tables, 1), turn(&tables, 100), turn(&tables, 101)), (vec![7], vec![7], vec![7, 8]));

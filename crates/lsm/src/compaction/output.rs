@@ -471,8 +471,8 @@ impl Outputs<'_> {
 
     /// Waits as the write rate requires.
     fn keep_pace(&mut self) {
-        if let (Some((pace, turn)), news) = (self.job.pace, self.unpaced()) {
-            pace.keep(news, turn, self.job.env, || self.job.cancelled.load(Ordering::Relaxed));
+        if let (Some((pace, priority)), news) = (self.job.pace, self.unpaced()) {
+            pace.keep(news, priority, self.job.env, || self.job.cancelled.load(Ordering::Relaxed));
         }
     }
 

@@ -64,16 +64,16 @@ impl Allowance {
     }
 
     /// Takes bytes if it is this job's turn and the balance is positive; the balance may become negative.
-    fn take(&mut self, bytes: u64, turn: IoPriority) -> bool {
-        let is_turn = match turn {
+    fn take(&mut self, bytes: u64, priority: IoPriority) -> bool {
+        let is_next = match priority {
             IoPriority::Compaction => self.flushes == 0 || self.taken >= TURNS,
             _ => self.compactions == 0 || self.taken < TURNS,
         };
-        if self.bytes <= 0 || !is_turn {
+        if self.bytes <= 0 || !is_next {
             return false;
         }
         self.bytes = self.bytes.saturating_sub(i64::try_from(bytes).unwrap_or(i64::MAX));
-        match turn {
+        match priority {
             IoPriority::Compaction => self.taken = 0,
             _ if self.compactions > 0 => self.taken += 1,
             _ => {}
@@ -88,8 +88,8 @@ impl Allowance {
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)).clamp(Duration::from_micros(100), LONGEST)
     }
 
-    fn waiting(&mut self, turn: IoPriority) -> &mut u32 {
-        if turn == IoPriority::Compaction { &mut self.compactions } else { &mut self.flushes }
+    fn waiting(&mut self, priority: IoPriority) -> &mut u32 {
+        if priority == IoPriority::Compaction { &mut self.compactions } else { &mut self.flushes }
     }
 }
 
@@ -113,18 +113,18 @@ impl WriteRate {
     }
 
     /// Charges bytes of a job and waits as the rate requires, until `stop` returns true.
-    pub fn keep(&self, bytes: u64, turn: IoPriority, env: &Env, stop: impl Fn() -> bool) {
+    pub fn keep(&self, bytes: u64, priority: IoPriority, env: &Env, stop: impl Fn() -> bool) {
         if self.rate == 0 || bytes == 0 || env.work == Mode::Stepped {
             return;
         }
         let began = env.clock.monotonic_nanos();
         let mut state = self.state.lock();
         state.reckon(began, self.rate);
-        while !state.take(bytes, turn) && !stop() {
-            *state.waiting(turn) += 1;
+        while !state.take(bytes, priority) && !stop() {
+            *state.waiting(priority) += 1;
             let wait = state.wait(self.rate);
             state = self.state.wait(state, Some(wait));
-            *state.waiting(turn) -= 1;
+            *state.waiting(priority) -= 1;
             state.reckon(env.clock.monotonic_nanos(), self.rate);
         }
         drop(state);

@@ -672,7 +672,7 @@ fn stale_files(family: &Family, levels: &TableLevels, thrift: GcPolicy, resting:
     }
     let (held, alive) = held_and_pointed(levels);
     let movable = blob_gc::living(tables(1).filter(|meta| !resting.contains(&meta.number)));
-    blob_gc::in_turn(&files, stale, &movable, blob_gc::most_at_once(family.options().table_bytes, held, alive))
+    blob_gc::select_files(&files, stale, &movable, blob_gc::most_at_once(family.options().table_bytes, held, alive))
 }
 
 /// Returns true if tables point into one of these files.

@@ -194,7 +194,7 @@ struct FamilyInner {
     shape: MemtableShape,
     view: ArcSwap<View>,
     /// Incremented when another memtable becomes the active one.
-    turn: AtomicU64,
+    active_number: AtomicU64,
     /// Held while a new view is built from the current one; never during I/O.
     changing: Mutex<()>,
     dropped: AtomicBool,
@@ -225,7 +225,7 @@ impl Family {
             values,
             is_closed: false,
         });
-        let (changing, dropped, turn) = (Mutex::default(), AtomicBool::new(false), AtomicU64::new(0));
+        let (changing, dropped, active_number) = (Mutex::default(), AtomicBool::new(false), AtomicU64::new(0));
         let name = name.into();
         let inner = Arc::new(FamilyInner {
             id,
@@ -233,7 +233,7 @@ impl Family {
             options,
             shape,
             view,
-            turn,
+            active_number,
             changing,
             dropped,
             table_cache,
@@ -318,7 +318,7 @@ impl Family {
         }
         let next = next(&before);
         if !Arc::ptr_eq(&before.active, &next.active) {
-            self.0.turn.store(self.0.turn.load(Ordering::Relaxed) + 1, Ordering::Release);
+            self.0.active_number.store(self.0.active_number.load(Ordering::Relaxed) + 1, Ordering::Release);
         }
         self.0.view.store(Arc::new(next));
     }
@@ -326,8 +326,8 @@ impl Family {
     /// Returns the memtable that receives new records, for the applying thread to cache. Called only under the apply
     /// lock.
     pub(crate) fn target(&self) -> ApplyTarget {
-        let turn = self.0.turn.load(Ordering::Acquire);
-        ApplyTarget { family: self.clone(), generation: self.view().active.clone(), turn }
+        let active_number = self.0.active_number.load(Ordering::Acquire);
+        ApplyTarget { family: self.clone(), generation: self.view().active.clone(), active_number }
     }
 
     /// Freezes the active memtable unless it is empty; `through` is the last applied seqno. Called only under the apply
@@ -449,7 +449,7 @@ impl FamilyInner {
 pub(crate) struct ApplyTarget {
     pub(crate) family: Family,
     pub(crate) generation: Arc<Generation>,
-    turn: u64,
+    active_number: u64,
 }
 
 impl ApplyTarget {
@@ -458,7 +458,9 @@ impl ApplyTarget {
     #[inline]
     pub(crate) fn is_that_of(&self, family: u32) -> bool {
         let inner = &self.family.0;
-        inner.id == family && inner.turn.load(Ordering::Acquire) == self.turn && !self.family.is_dropped()
+        inner.id == family
+            && inner.active_number.load(Ordering::Acquire) == self.active_number
+            && !self.family.is_dropped()
     }
 }
 

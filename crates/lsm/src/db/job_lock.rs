@@ -47,7 +47,7 @@ impl Flusher {
     fn wait_for_job_lock(&self) -> Result<MutexGuard<'_, ()>> {
         while interrupt::is_set() {
             match try_lock(&self.jobs_lock) {
-                Some(turn) => return Ok(turn),
+                Some(guard) => return Ok(guard),
                 None => interrupt::check()?,
             }
             pause(LOOK_UP);
@@ -57,11 +57,11 @@ impl Flusher {
 
     /// Waits for the job lock; fails with `Closed` if the store closed meanwhile.
     pub(super) fn job(&self) -> Result<JobLock<'_>> {
-        let turn = self.wait_for_job_lock()?;
+        let guard = self.wait_for_job_lock()?;
         if self.lanes().is_stopping() {
             return Err(Error::closed());
         }
-        Ok(JobLock { flusher: self, held: Some((turn, self.notifier().defer())) })
+        Ok(JobLock { flusher: self, held: Some((guard, self.notifier().defer())) })
     }
 }
 
@@ -107,10 +107,10 @@ mod tests {
         let tell = |seqno| db.inner().notifier().report_damage(DamagedPlace::Memory(seqno), &Error::structural("hit"));
         tell(1);
         assert_eq!(heard.0.load(Ordering::Relaxed), 1, "a read tells at once");
-        let turn = db.inner().flusher().job().unwrap();
+        let guard = db.inner().flusher().job().unwrap();
         tell(2);
         assert_eq!(heard.0.load(Ordering::Relaxed), 1, "under its turn");
-        drop(turn);
+        drop(guard);
         assert_eq!(heard.0.load(Ordering::Relaxed), 2, "behind it");
         tell(3);
         assert_eq!(heard.0.load(Ordering::Relaxed), 3, "and at once again");
@@ -119,14 +119,14 @@ mod tests {
     #[test]
     fn the_turn_of_one_store_keeps_no_other_from_telling() {
         let [(one, _), (other, heard)] = ["/one", "/other"].map(store);
-        let turn = one.inner().flusher().job().unwrap();
+        let guard = one.inner().flusher().job().unwrap();
         other.inner().notifier().report_damage(DamagedPlace::Memory(1), &Error::structural("hit"));
         assert_eq!(heard.0.load(Ordering::Relaxed), 1, "a read tells at once");
-        let inner_turn = other.inner().flusher().job().unwrap();
+        let inner_guard = other.inner().flusher().job().unwrap();
         other.inner().notifier().report_damage(DamagedPlace::Memory(2), &Error::structural("hit"));
         assert_eq!(heard.0.load(Ordering::Relaxed), 1, "under its turn");
-        drop(inner_turn);
+        drop(inner_guard);
         assert_eq!(heard.0.load(Ordering::Relaxed), 2, "behind it, though the other one's is not over");
-        drop(turn);
+        drop(guard);
     }
 }

@@ -132,8 +132,9 @@ impl LaneSignals {
 
     /// Decides the stall again. A thread that changed the inputs of the debt calls this afterwards, so the last
     /// decision is made from the last state, whichever thread makes it. `stall` receives the tables' last requirement
-    /// and may change it. `turned` is called, in the order of decisions, when writers begin or cease to be throttled.
-    pub(crate) fn decide_stall(&self, stall: impl FnOnce(&mut Stall) -> Stall, turned: impl FnOnce(bool)) {
+    /// and may change it. `on_change` is called, in the order of decisions, when writers begin or cease to be
+    /// throttled.
+    pub(crate) fn decide_stall(&self, stall: impl FnOnce(&mut Stall) -> Stall, on_change: impl FnOnce(bool)) {
         let mut one_look_at_a_time = lock(&self.deciding);
         let stall = stall(&mut one_look_at_a_time);
         let word = match stall {
@@ -146,7 +147,7 @@ impl LaneSignals {
             self.changed();
         }
         if (before == 0) != (word == 0) {
-            turned(word != 0);
+            on_change(word != 0);
         }
     }
 }

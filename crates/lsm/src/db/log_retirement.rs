@@ -203,8 +203,8 @@ impl WritePath {
         if self.unneeded_below(log).is_none() {
             return Ok(()); // a writer is active
         }
-        let turned = log.wal().rotate_short().and_then(|_| log.wal().sync_full());
-        turned.inspect_err(|error| self.store_log().queue_halt(error))?;
+        let rotated = log.wal().rotate_short().and_then(|_| log.wal().sync_full());
+        rotated.inspect_err(|error| self.store_log().queue_halt(error))?;
         let moment = self.sync_log()?;
         let Some(below) = self.unneeded_below(log) else { return Ok(()) };
         let mut edit = Edit::default();

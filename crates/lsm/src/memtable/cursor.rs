@@ -18,8 +18,8 @@ use crate::error::Result;
 use crate::lost_range::LostRange;
 use crate::options::Verify;
 use crate::record::{Kind, Record, Seqno};
+use crate::sampler::first_sample;
 use crate::seam::{Companions, Protection, RecordSource};
-use crate::turn::first_turn;
 
 /// A position among the records of a memtable. Its moves do not fail.
 pub struct MemtableCursor {
@@ -71,7 +71,7 @@ impl MemtableCursor {
         let judge = (every > 0 && protection != Protection::None).then(|| CursorCheck {
             protector: protector.clone(),
             protection,
-            left: first_turn(every),
+            left: first_sample(every),
             every,
             closely: 0,
         });

@@ -17,11 +17,11 @@
 //! it loads was present at that moment or later (a published seqno is stored with Release after all of them). So each
 //! node that it reaches was part of the tree at some moment since, and held all records of its range then. The range is
 //! the right one, unless a node on the path was divided meanwhile: then the leaf may be too far to the left, never to
-//! the right (`node.rs`). So a reader loads `turns` before and after the search. If a division happened in between, or
-//! is in progress, the reader compares with the leaf's upper end, and restarts if its key lies beyond. Each intervening
-//! division causes at most one restart; if the writer is descheduled in the middle of one, the next attempt succeeds.
-//! Links between leaves need no such check: whenever a link is followed, the leaf that it leads to begins where this
-//! one ends.
+//! the right (`node.rs`). So a reader loads `split_count` before and after the search. If a division happened in
+//! between, or is in progress, the reader compares with the leaf's upper end, and restarts if its key lies beyond. Each
+//! intervening division causes at most one restart; if the writer is descheduled in the middle of one, the next attempt
+//! succeeds. Links between leaves need no such check: whenever a link is followed, the leaf that it leads to begins
+//! where this one ends.
 
 use std::cmp::Ordering;
 use std::sync::{Mutex, PoisonError};
@@ -50,7 +50,7 @@ pub(super) struct RecordTree {
     first: AtomicU32,
     last: AtomicU32,
     /// Incremented when a division begins and when it ends: odd while one is in progress.
-    turns: AtomicU64,
+    split_count: AtomicU64,
     /// Set by the first record with a lower seqno than an earlier record. While it is false, the newest version of a
     /// key is the one inserted last.
     shuffled: AtomicBool,
@@ -109,7 +109,7 @@ impl RecordTree {
             root: AtomicU64::new(EMPTY),
             first: AtomicU32::new(NONE),
             last: AtomicU32::new(NONE),
-            turns: AtomicU64::new(0),
+            split_count: AtomicU64::new(0),
             shuffled: AtomicBool::new(false),
             writer: Mutex::new(TreeWriter {
                 appender,
@@ -179,10 +179,10 @@ impl RecordTree {
     #[inline]
     pub(super) fn find(&self, probe: &Probe<'_>) -> Option<(u32, &Leaf)> {
         loop {
-            let before = self.turns.load(Acquire);
+            let before = self.split_count.load(Acquire);
             let (id, leaf) = self.descend(probe)?;
             fence(Acquire);
-            if before.is_multiple_of(2) && self.turns.load(Relaxed) == before {
+            if before.is_multiple_of(2) && self.split_count.load(Relaxed) == before {
                 return Some((id, leaf));
             }
             let high = leaf.high();
@@ -367,8 +367,8 @@ impl RecordTree {
         left.next.store(right_id, Relaxed);
         right.prev.store(left_id, Relaxed);
         right.next.store(next, Relaxed);
-        let turn = self.turns.load(Relaxed);
-        self.turns.store(turn + 1, Relaxed);
+        let splits = self.split_count.load(Relaxed);
+        self.split_count.store(splits + 1, Relaxed);
         fence(Release);
         match self.leaves.get(next) {
             Some(_) if planted!(LeafLinkForgotten, true, false) => {}
@@ -380,7 +380,7 @@ impl RecordTree {
             None => self.first.store(left_id, Release),
         }
         let done = self.install(made, path, path.floors, SplitNodes { left: left_id, right: right_id, middle });
-        self.turns.store(turn + 2, Release);
+        self.split_count.store(splits + 2, Release);
         let more_inners = (made.inners - inners) as usize;
         writer.finger = if rank < cut { left_id } else { right_id };
         done?;

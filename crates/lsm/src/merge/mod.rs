@@ -235,7 +235,7 @@ impl MergeCursor {
     /// Reverses the direction at the current record, then steps away from it. The other sources are beyond the record
     /// in the old direction: one step back takes each to the near side, and the near side of an exhausted source is its
     /// end.
-    fn turn(&mut self, forward: bool) -> Result<()> {
+    fn reverse(&mut self, forward: bool) -> Result<()> {
         let Some(current) = self.heap.first().map(|top| top.source) else { return Ok(()) };
         self.heap.clear();
         let away = if forward { Ordering::Less } else { Ordering::Greater };
@@ -392,7 +392,7 @@ impl Cursor for MergeCursor {
         if let [only] = &mut self.sources[..] {
             return only.next();
         }
-        if self.forward { self.advance() } else { self.turn(true) }
+        if self.forward { self.advance() } else { self.reverse(true) }
     }
 
     #[inline]
@@ -401,7 +401,7 @@ impl Cursor for MergeCursor {
         if let [only] = &mut self.sources[..] {
             return only.prev();
         }
-        if !self.forward { self.advance() } else { self.turn(false) }
+        if !self.forward { self.advance() } else { self.reverse(false) }
     }
 
     #[inline]

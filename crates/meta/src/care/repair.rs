@@ -52,9 +52,9 @@ pub(super) fn repair(db: &Db, mut options: RepairOptions<'_>) -> Result<Report> 
     }
     let total = waiting.iter().map(TableQueue::bytes).sum();
     let mut progress = Progress { total, ..Progress::default() };
-    for (family, turns) in families.iter().zip(&mut waiting) {
+    for (family, queue) in families.iter().zip(&mut waiting) {
         let (quarantined, mut kept) = (db.quarantined_tables(family), BTreeSet::new());
-        while let Some(TableStep { bytes, table, .. }) = turns.next_turn(db)? {
+        while let Some(TableStep { bytes, table, .. }) = queue.next_table(db)? {
             let mut ended = Ended::Done;
             if let Some(table) = &table {
                 ended = repair_table(db, table, quarantined.contains(&table.meta().number), &options, &mut report)?;

@@ -33,8 +33,8 @@ pub(super) fn scrub(db: &Db, mut options: ScrubOptions<'_>) -> Result<Report> {
     let total = families.iter().map(TableQueue::bytes).sum();
     let progress = Progress { total, ..Progress::default() };
     let mut pace = Pace { started: db.clock().monotonic_nanos(), read: 0, progress, through: 0, is_ended: false };
-    for turns in &mut families {
-        while let Some(TableStep { bytes, table, .. }) = turns.next_turn(db)? {
+    for queue in &mut families {
+        while let Some(TableStep { bytes, table, .. }) = queue.next_table(db)? {
             pace.through = pace.progress.done + bytes;
             pace.progress.found = report.damage.len() as u64;
             if let Some(table) = table {

@@ -82,7 +82,7 @@ impl TableQueue {
 
     /// Returns the next step. Reads the family's current version, a small cost compared with checking a table. Errors:
     /// `Closed`.
-    pub(super) fn next_turn(&mut self, db: &Db) -> Result<Option<TableStep>> {
+    pub(super) fn next_table(&mut self, db: &Db) -> Result<Option<TableStep>> {
         if self.waiting.is_empty() && !self.missed.is_empty() {
             self.find_missed(db)?;
         }

@@ -40,8 +40,8 @@ pub(super) fn verify(db: &Db, mut options: VerifyOptions<'_>) -> Result<Report> 
     let tables: u64 = waiting.iter().map(TableQueue::bytes).sum();
     let logged = families.iter().map(|family| bytes_in_memory(db, family)).sum::<Result<u64>>()?;
     let mut progress = Progress { total: tables + logged, ..Progress::default() };
-    for turns in &mut waiting {
-        while let Some(TableStep { bytes, table, missed }) = turns.next_turn(db)? {
+    for queue in &mut waiting {
+        while let Some(TableStep { bytes, table, missed }) = queue.next_table(db)? {
             let (through, mut is_ended) = (progress.done + bytes, false);
             progress.found = report.damage.len() as u64;
             if let Some(table) = table {

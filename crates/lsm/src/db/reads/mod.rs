@@ -32,9 +32,9 @@ use crate::expiry::{AsOf, ExpiryClock};
 use crate::lost_range::LostRange;
 use crate::options::{ReadSettings, Verify};
 use crate::record::{Kind, Record, Seqno};
+use crate::sampler::is_sampled;
 use crate::seam::{Check, Companions, Life, Protection};
 use crate::sst::{Approach, Checks, Table};
-use crate::turn::is_turn;
 use search::{Search, newest_version};
 use values::fetch_by;
 
@@ -89,7 +89,7 @@ impl Reads {
             Verify::Always => Checks::EACH,
             Verify::Never => Checks::NONE,
             Verify::OnFill => Checks::LOADED,
-            Verify::Sampled(of) => Checks { each: is_turn(of), ..Checks::LOADED },
+            Verify::Sampled(of) => Checks { each: is_sampled(of), ..Checks::LOADED },
         };
         Checks { passing: !reading.fill_cache, ..checks }
     }

@@ -67,7 +67,7 @@ pub struct Cache {
     warmed: AtomicU64,
     clock: CacheClock,
     /// The shard to evict from next after a charge has grown.
-    turn: AtomicUsize,
+    next_shard: AtomicUsize,
     /// State that cached objects of other kinds keep here, one value per type, while anything uses it.
     attached: Mutex<Vec<Weak<dyn Any + Send + Sync>>>,
     /// Buffers of evicted blocks, for reuse.
@@ -257,7 +257,7 @@ impl Cache {
             refused: AtomicU64::new(0),
             warmed: AtomicU64::new(0),
             clock: CacheClock(AtomicU32::new(1)),
-            turn: AtomicUsize::new(0),
+            next_shard: AtomicUsize::new(0),
             attached: Mutex::default(),
             spares: BufferPool::within(bytes.min(total)),
         }
@@ -442,7 +442,9 @@ impl Cache {
     /// Evicts the excess after a charge has grown.
     fn shrink(&self) {
         let is_too_much = || self.used.load(Relaxed) + self.spares.legacy_bytes() > self.room();
-        while is_too_much() && (self.spares.let_go() || self.evict_one(self.turn.fetch_add(1, Relaxed) % SHARDS)) {}
+        while is_too_much() && (self.spares.let_go() || self.evict_one(self.next_shard.fetch_add(1, Relaxed) % SHARDS))
+        {
+        }
     }
 
     /// Evicts one block, from the home shard if that has one.

@@ -22,13 +22,13 @@ use crate::header::HEADER_BYTES;
 use crate::options::{KIB, ReadSettings, Verify};
 use crate::planted;
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
+use crate::sampler::first_sample;
 use crate::seam::RecordSource;
 use crate::sst::block::block::{Block, HeadPosition};
 use crate::sst::block::entry::BlockEntry;
 use crate::sst::block::key::WholeKey;
 use crate::sst::index::index::Index;
 use crate::sst::index::partitions::IndexPartition;
-use crate::turn::first_turn;
 
 /// Size estimates read a block that represents more bytes than this: the pointers of one block may refer to values of
 /// 100 MB.
@@ -198,7 +198,7 @@ impl TableCursor {
         let loads = Checks { loaded, passing: !reading.fill_cache, ..Checks::NONE };
         let mut cursor = TableCursor::new(table, true);
         cursor.shows_gaps = true;
-        (cursor.left, cursor.every, cursor.asked, cursor.loads) = (first_turn(every), every, asked, loads);
+        (cursor.left, cursor.every, cursor.asked, cursor.loads) = (first_sample(every), every, asked, loads);
         cursor
     }
 
@@ -210,7 +210,7 @@ impl TableCursor {
             self.release_block();
             self.table = table.clone();
             if every != self.every {
-                (self.left, self.every) = (first_turn(every), every); // otherwise it continues counting
+                (self.left, self.every) = (first_sample(every), every); // otherwise it continues counting
             }
             (self.partial, self.entry, self.prefetched) = (None, None, None);
             (self.number, self.at, self.uses_reread_index) = (0, 0, false);
