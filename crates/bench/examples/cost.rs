@@ -20,7 +20,7 @@ use waxseal_lsm::db::{Family, Parts};
 use waxseal_lsm::env::{Env, SeededRandom};
 use waxseal_lsm::options::{CfOptions, Settings};
 use waxseal_lsm::record::Kind;
-use waxseal_lsm::seam::Draft;
+use waxseal_lsm::seam::PendingWrite;
 use waxseal_meta::Sealer;
 use waxseal_registry::{Mode, Operation, Options, Registrar, Scope, Setup, StampVerb, Target};
 
@@ -165,9 +165,10 @@ impl Below {
 
     #[inline(never)]
     fn through_the_hooks(&mut self, key: &[u8], value: &[u8]) -> waxseal_lsm::error::Result<()> {
-        let mut draft = Draft { family: self.family.id(), kind: Kind::Put, key, value, key_hash: None, entries: &[] };
+        let mut pending =
+            PendingWrite { family: self.family.id(), kind: Kind::Put, key, value, key_hash: None, entries: &[] };
         self.registrar
-            .commit_one(&mut self.batch, &mut draft, None, Durability::Os, (None, StampVerb::Update))
+            .commit_one(&mut self.batch, &mut pending, None, Durability::Os, (None, StampVerb::Update))
             .map(drop)
     }
 }

@@ -6,7 +6,7 @@ use waxseal_lsm::error::Result;
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Record, Seqno};
 use waxseal_lsm::seam::{
-    Build, Check, Companions, Draft, DropReason, Emitted, Emitting, Life, Protection, RowRewriter,
+    Build, Check, Companions, DropReason, Emitted, Emitting, Life, PendingWrite, Protection, RowRewriter,
 };
 
 /// Makes a record protector of a type that changes another one.
@@ -41,7 +41,7 @@ macro_rules! passed_on {
 }
 
 passed_on! {
-    fn on_write(&self, draft: &Draft<'_>, out: &mut Vec<u8>) -> Result<()>;
+    fn on_write(&self, pending: &PendingWrite<'_>, out: &mut Vec<u8>) -> Result<()>;
     fn bind(&self, companion: &mut [u8], old: Option<Seqno>, new: Seqno);
     fn rekey(&self, companion: &mut [u8], old_key: &[u8], new_key: &[u8]);
     fn on_replay(&self, record: &Record<'_>) -> Result<()>;

@@ -20,7 +20,7 @@ use waxseal_lsm::env::work::lock;
 use waxseal_lsm::error::{self, Damage, Error, Result};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::Seqno;
-use waxseal_lsm::seam::{Companions, Draft, RowRewriter};
+use waxseal_lsm::seam::{Companions, PendingWrite, RowRewriter};
 
 pub use waxseal_meta::exchange::pairing::{Pairing, PairingCounts, PairingFault, PairingOutput};
 pub use waxseal_meta::exchange::row::{self, RowForm};
@@ -103,11 +103,11 @@ impl Shared {
 }
 
 impl Companions for Paper {
-    fn on_write(&self, draft: &Draft<'_>, _: &mut Vec<u8>) -> Result<()> {
-        if draft.key.last() == Some(&row::MARK) {
+    fn on_write(&self, pending: &PendingWrite<'_>, _: &mut Vec<u8>) -> Result<()> {
+        if pending.key.last() == Some(&row::MARK) {
             return Err(Error::invalid("a key that ends in 01 is metadata in the paper's store"));
         }
-        match draft.entries {
+        match pending.entries {
             [] => Ok(()),
             _ => Err(Error::invalid("the paper's store keeps nothing beside its values")),
         }

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::planted;
 use crate::pointer::{LOGGED_BYTES, unlogged};
 use crate::record::{Kind, MAX_KEY_BYTES, MAX_SEQNO, MAX_VALUE_BYTES, Record, Seqno, companion};
-use crate::seam::{Companions, Draft, Protection};
+use crate::seam::{Companions, PendingWrite, Protection};
 
 /// Maximum length of a batch body, in bytes: 4 GiB minus two pages, which leave room for the frame around it.
 pub const MAX_BATCH_BYTES: usize = u32::MAX as usize - 2 * 4096;
@@ -186,16 +186,16 @@ impl Batch {
         entries: &[(u16, &[u8])],
         protector: &dyn Companions,
     ) -> Result<()> {
-        self.push_draft(&mut Draft { family, kind, key, value, key_hash: None, entries }, protector)
+        self.push_pending(&mut PendingWrite { family, kind, key, value, key_hash: None, entries }, protector)
     }
 
     /// As `push_given`, from a draft. Stores the hash of the key in the draft if it was missing.
     #[inline]
-    pub fn push_draft(&mut self, draft: &mut Draft<'_>, protector: &dyn Companions) -> Result<()> {
-        let key_hash = draft.hashed_key();
-        draft.key_hash = Some(key_hash);
-        let Draft { family, kind, key, value, .. } = *draft;
-        self.push_hashed(family, kind, (key, key_hash), value, |out| protector.on_write(draft, out))
+    pub fn push_pending(&mut self, pending: &mut PendingWrite<'_>, protector: &dyn Companions) -> Result<()> {
+        let key_hash = pending.hashed_key();
+        pending.key_hash = Some(key_hash);
+        let PendingWrite { family, kind, key, value, .. } = *pending;
+        self.push_hashed(family, kind, (key, key_hash), value, |out| protector.on_write(pending, out))
     }
 
     /// Adds an operation with existing companions, which are not bound to a seqno yet. No protector checks them: the

@@ -105,7 +105,7 @@ pub enum Build {
 
 /// A pending write as a protector sees it: it has no seqno yet.
 #[derive(Clone, Copy, Debug)]
-pub struct Draft<'a> {
+pub struct PendingWrite<'a> {
     /// The family's id.
     pub family: u32,
     /// The kind of operation.
@@ -120,7 +120,7 @@ pub struct Draft<'a> {
     pub entries: &'a [(u16, &'a [u8])],
 }
 
-impl Draft<'_> {
+impl PendingWrite<'_> {
     /// Returns `checksum::hash_key` of the key.
     #[inline]
     pub fn hashed_key(&self) -> u64 {
@@ -324,8 +324,8 @@ pub trait RowRewriter: Send {
 /// The default methods are those of a plain node: no companions are made and none are checked.
 pub trait Companions: Send + Sync {
     /// Appends the companions of an operation to `out` while a batch is built. An error rejects the operation.
-    fn on_write(&self, draft: &Draft<'_>, _out: &mut Vec<u8>) -> Result<()> {
-        match draft.entries {
+    fn on_write(&self, pending: &PendingWrite<'_>, _out: &mut Vec<u8>) -> Result<()> {
+        match pending.entries {
             [] => Ok(()),
             _ => Err(Error::invalid("this store keeps nothing beside its values")),
         }

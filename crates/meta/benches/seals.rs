@@ -8,7 +8,7 @@ use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use waxseal_lsm::checksum::{crc, hash};
 use waxseal_lsm::ledger::Ledger;
 use waxseal_lsm::record::{Kind, Record};
-use waxseal_lsm::seam::{Check, Companions, Draft, Protection};
+use waxseal_lsm::seam::{Check, Companions, PendingWrite, Protection};
 use waxseal_meta::annotations::Annotations;
 use waxseal_meta::builtin::{Expiry, Labels, standard};
 use waxseal_meta::correct::{BlockCorrection, correct};
@@ -24,8 +24,8 @@ const SEQNO: u64 = 123_456;
 /// The companions of the record, bound, with these entries.
 fn companions(sealer: &Sealer, entries: &[(u16, &[u8])]) -> Vec<u8> {
     let mut out = Vec::new();
-    let draft = Draft { family: 0, kind: Kind::Put, key: &KEY, value: &VALUE, key_hash: None, entries };
-    sealer.on_write(&draft, &mut out).expect("within the limits");
+    let pending = PendingWrite { family: 0, kind: Kind::Put, key: &KEY, value: &VALUE, key_hash: None, entries };
+    sealer.on_write(&pending, &mut out).expect("within the limits");
     sealer.bind(&mut out, None, SEQNO);
     out
 }
@@ -44,11 +44,12 @@ fn seals(criterion: &mut Criterion) {
         bencher.iter(|| Seal::of_hashed_key(Kind::Put, black_box(key_hash), black_box(&VALUE)));
     });
     criterion.bench_function("on_write_of_20_and_100_bytes", |bencher| {
-        let draft = Draft { family: 0, kind: Kind::Put, key: &KEY, value: &VALUE, key_hash: None, entries: &[] };
+        let pending =
+            PendingWrite { family: 0, kind: Kind::Put, key: &KEY, value: &VALUE, key_hash: None, entries: &[] };
         let mut out = Vec::with_capacity(16);
         bencher.iter(|| {
             out.clear();
-            sealer.on_write(black_box(&draft), &mut out).expect("written");
+            sealer.on_write(black_box(&pending), &mut out).expect("written");
             black_box(out.len())
         });
     });

@@ -26,7 +26,7 @@ use waxseal_lsm::planted;
 use waxseal_lsm::pointer::value_hash;
 use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_lsm::seam::{
-    Build, Check, Companions, Draft, DropReason, Emitted, Emitting, Life, Protection, bind_written,
+    Build, Check, Companions, DropReason, Emitted, Emitting, Life, PendingWrite, Protection, bind_written,
 };
 
 use crate::annotations::{
@@ -140,17 +140,17 @@ impl Sealer {
         value: &[u8],
         seal: Seal,
     ) -> Result<()> {
-        self.push_sealed_given(batch, &Draft { family, kind, key, value, key_hash: None, entries: &[] }, seal)
+        self.push_sealed_given(batch, &PendingWrite { family, kind, key, value, key_hash: None, entries: &[] }, seal)
     }
 
     /// Adds an operation with a seal and metadata entries from the caller. The seal covers the entries marked as
     /// sealed.
     ///
     /// Errors: those of [`Sealer::push_sealed`], and entries that a provider rejects.
-    pub fn push_sealed_given(&self, batch: &mut Batch, draft: &Draft<'_>, seal: Seal) -> Result<()> {
+    pub fn push_sealed_given(&self, batch: &mut Batch, pending: &PendingWrite<'_>, seal: Seal) -> Result<()> {
         let mut companions = Vec::new();
-        self.accompany_sealed(draft, draft.hashed_key(), seal, &mut companions)?;
-        batch.push_with(draft.family, draft.kind, draft.key, draft.value, &companions)
+        self.accompany_sealed(pending, pending.hashed_key(), seal, &mut companions)?;
+        batch.push_with(pending.family, pending.kind, pending.key, pending.value, &companions)
     }
 
     /// Binds companions other than a seal and a short stamp, or possibly damaged ones. Returns `None`: the caller must
@@ -164,12 +164,12 @@ impl Sealer {
 
     /// Appends the companions of an operation; `key_hash` is the hash of its key.
     #[inline(always)]
-    pub(crate) fn accompany(&self, draft: &Draft<'_>, key_hash: u64, out: &mut Vec<u8>) -> Result<()> {
-        if !draft.entries.is_empty() || self.providers.wants().every_write {
-            return self.accompany_listed(draft, key_hash, out);
+    pub(crate) fn accompany(&self, pending: &PendingWrite<'_>, key_hash: u64, out: &mut Vec<u8>) -> Result<()> {
+        if !pending.entries.is_empty() || self.providers.wants().every_write {
+            return self.accompany_listed(pending, key_hash, out);
         }
         if self.point == SealPoint::Put {
-            let seal = Seal::of_hashed_key(draft.kind, key_hash, draft.value);
+            let seal = Seal::of_hashed_key(pending.kind, key_hash, pending.value);
             out.extend_from_slice(&seal_bytes(seal.number()));
             self.tally.add(Count::Computed);
         }
@@ -177,10 +177,10 @@ impl Sealer {
     }
 
     #[inline(never)]
-    fn accompany_listed(&self, draft: &Draft<'_>, key_hash: u64, out: &mut Vec<u8>) -> Result<()> {
-        let list = written(&self.providers, &self.rooms, draft, key_hash)?;
+    fn accompany_listed(&self, pending: &PendingWrite<'_>, key_hash: u64, out: &mut Vec<u8>) -> Result<()> {
+        let list = written(&self.providers, &self.rooms, pending, key_hash)?;
         if self.point == SealPoint::Put {
-            let seal = seal_of(draft.kind, key_hash, draft.value, &Annotations::of_list(&list))?;
+            let seal = seal_of(pending.kind, key_hash, pending.value, &Annotations::of_list(&list))?;
             out.extend_from_slice(&seal_bytes(seal.number()));
             self.tally.add(Count::Computed);
         }
@@ -192,13 +192,13 @@ impl Sealer {
     /// operation.
     pub(crate) fn accompany_sealed(
         &self,
-        draft: &Draft<'_>,
+        pending: &PendingWrite<'_>,
         key_hash: u64,
         seal: Seal,
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        let list = written(&self.providers, &self.rooms, draft, key_hash)?;
-        if seal_of(draft.kind, key_hash, draft.value, &Annotations::of_list(&list))? != seal {
+        let list = written(&self.providers, &self.rooms, pending, key_hash)?;
+        if seal_of(pending.kind, key_hash, pending.value, &Annotations::of_list(&list))? != seal {
             return Err(Error::invalid("the seal given is not that of the key and value given"));
         }
         out.extend_from_slice(&seal_bytes(seal.number()));
@@ -389,8 +389,8 @@ impl Sealer {
 }
 
 impl Companions for Sealer {
-    fn on_write(&self, draft: &Draft<'_>, out: &mut Vec<u8>) -> Result<()> {
-        self.accompany(draft, draft.hashed_key(), out)
+    fn on_write(&self, pending: &PendingWrite<'_>, out: &mut Vec<u8>) -> Result<()> {
+        self.accompany(pending, pending.hashed_key(), out)
     }
 
     fn bind(&self, companion: &mut [u8], old: Option<Seqno>, new: Seqno) {
@@ -628,8 +628,8 @@ mod tests {
     /// Returns a record sealed at a seqno, as log and commit make it.
     fn born(sealer: &Sealer, key: &[u8], value: &[u8], seqno: Seqno) -> Vec<u8> {
         let mut companion = Vec::new();
-        let draft = Draft { family: 0, kind: Kind::Put, key, value, key_hash: None, entries: &[] };
-        sealer.on_write(&draft, &mut companion).unwrap();
+        let pending = PendingWrite { family: 0, kind: Kind::Put, key, value, key_hash: None, entries: &[] };
+        sealer.on_write(&pending, &mut companion).unwrap();
         sealer.bind(&mut companion, None, seqno);
         companion
     }
@@ -719,8 +719,9 @@ mod tests {
             assert_eq!(sealer.counts(), counts);
         }
         let mut nothing = Vec::new();
-        let draft = Draft { family: 0, kind: Kind::Put, key: b"k", value: b"v", key_hash: Option::None, entries: &[] };
-        flush().on_write(&draft, &mut nothing).unwrap();
+        let pending =
+            PendingWrite { family: 0, kind: Kind::Put, key: b"k", value: b"v", key_hash: Option::None, entries: &[] };
+        flush().on_write(&pending, &mut nothing).unwrap();
         assert!(nothing.is_empty());
         let sealer = Sealer::new();
         assert_eq!(sealer.verify(&record, hash(b"k"), Complete), Check::Missing);
@@ -776,13 +777,13 @@ mod tests {
         #[test]
         fn a_new_record_is_bound_and_counted_in_one_call_as_in_three(key: [u8; 3], value: Vec<u8>, seqno: u32, odd: Option<Vec<u8>>, hit: bool, watched in proptest::option::of((drawn(), any::<bool>()))) {
             let (sealer, seqno) = (Sealer::new(), seqno.into());
-            let draft = Draft { family: 0, kind: Kind::Put, key: &key, value: &value, key_hash: None, entries: &[] };
+            let pending = PendingWrite { family: 0, kind: Kind::Put, key: &key, value: &value, key_hash: None, entries: &[] };
             let mut written = Vec::new();
-            sealer.on_write(&draft, &mut written).unwrap();
+            sealer.on_write(&pending, &mut written).unwrap();
             if let Some((stamp, is_short)) = watched {
                 let short = Stamp { session: stamp.session % 0x80, history: false, retention: None, ..stamp };
                 let stamp = if is_short { short } else { stamp };
-                stamp.put(draft.hashed_key(), &mut written);
+                stamp.put(pending.hashed_key(), &mut written);
             }
             let is_usual = [SEAL_BYTES, SEAL_BYTES + stamp_check::SHORT_BYTES].contains(&written.len()) && odd.is_none() && !hit;
             if hit {

@@ -19,7 +19,7 @@ use waxseal_lsm::batch::{Batch, BatchOperation};
 use waxseal_lsm::checksum::hash_key;
 use waxseal_lsm::error::{Damage, Error, Result, Verdict};
 use waxseal_lsm::record::Record;
-use waxseal_lsm::seam::{Companions, Draft, Emitted, Emitting, Protection};
+use waxseal_lsm::seam::{Companions, Emitted, Emitting, PendingWrite, Protection};
 
 use crate::Seal;
 use crate::annotations::{Annotations, SEAL_BYTES, put_without_stamp, seal_bytes};
@@ -39,8 +39,14 @@ impl Sealer {
 
     /// Adds an operation with its stamp, and with the caller's seal if given. Errors: those of `Batch::push_given` and
     /// of `push_sealed_given`; the batch is then unchanged.
-    pub fn push_stamped(&self, batch: &mut Batch, draft: &Draft<'_>, seal: Option<Seal>, stamp: &Stamp) -> Result<()> {
-        self.push_filled(batch, draft, seal, (stamp.blank(), stamp.time, stamp.session))
+    pub fn push_stamped(
+        &self,
+        batch: &mut Batch,
+        pending: &PendingWrite<'_>,
+        seal: Option<Seal>,
+        stamp: &Stamp,
+    ) -> Result<()> {
+        self.push_filled(batch, pending, seal, (stamp.blank(), stamp.time, stamp.session))
     }
 
     /// Like `push_stamped`, with the stamp's time and session as separate arguments.
@@ -48,15 +54,15 @@ impl Sealer {
     pub fn push_filled(
         &self,
         batch: &mut Batch,
-        draft: &Draft<'_>,
+        pending: &PendingWrite<'_>,
         seal: Option<Seal>,
         (blank, time, session): (Blank, u64, u64),
     ) -> Result<()> {
-        let key_hash = draft.hashed_key();
-        batch.push_hashed(draft.family, draft.kind, (draft.key, key_hash), draft.value, |out| {
+        let key_hash = pending.hashed_key();
+        batch.push_hashed(pending.family, pending.kind, (pending.key, key_hash), pending.value, |out| {
             match seal {
-                None => self.accompany(draft, key_hash, out)?,
-                Some(seal) => self.accompany_sealed(draft, key_hash, seal, out)?,
+                None => self.accompany(pending, key_hash, out)?,
+                Some(seal) => self.accompany_sealed(pending, key_hash, seal, out)?,
             }
             blank.put(time, session, key_hash, out);
             Ok(())

@@ -12,7 +12,7 @@ use waxseal_lsm::env::work::lock;
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::options::KIB;
 use waxseal_lsm::record::{Record, companion};
-use waxseal_lsm::seam::Draft;
+use waxseal_lsm::seam::PendingWrite;
 
 use crate::annotations::{Annotation, Annotations, SEAL_BYTES};
 use crate::provider::{Descriptor, OnUnknown, Providers, Rebuild, WriteCtx};
@@ -41,23 +41,28 @@ impl Rooms {
 
 /// Makes the list of an operation. Errors: `Invalid`, naming the provider, for an unregistered or repeated provider,
 /// for an entry or a list beyond its limit, and for entries that a provider rejects.
-pub(crate) fn written(providers: &Providers, rooms: &Rooms, draft: &Draft<'_>, key_hash: u64) -> Result<Vec<u8>> {
-    for (at, (id, _)) in draft.entries.iter().enumerate() {
+pub(crate) fn written(
+    providers: &Providers,
+    rooms: &Rooms,
+    pending: &PendingWrite<'_>,
+    key_hash: u64,
+) -> Result<Vec<u8>> {
+    for (at, (id, _)) in pending.entries.iter().enumerate() {
         if providers.find(*id).is_none() {
             return Err(Error::invalid(format!("provider {id} is not registered: nothing is kept for it")));
         }
-        if draft.entries[..at].iter().any(|(other, _)| other == id) {
+        if pending.entries[..at].iter().any(|(other, _)| other == id) {
             return Err(Error::invalid(format!("provider {id} is given two entries")));
         }
     }
     let (mut list, mut bytes) = (Vec::new(), Vec::new());
     let mut named = Vec::new();
     for (descriptor, provider) in providers.iter() {
-        let given = draft.entries.iter().find(|(id, _)| *id == descriptor.id).map(|(_, given)| *given);
+        let given = pending.entries.iter().find(|(id, _)| *id == descriptor.id).map(|(_, given)| *given);
         if given.is_none() && !provider.wants().every_write {
             continue;
         }
-        let Draft { family, kind, key, value, .. } = *draft;
+        let PendingWrite { family, kind, key, value, .. } = *pending;
         bytes.clear();
         if !provider.on_write(&WriteCtx { family, kind, key, key_hash, value, given }, &mut bytes)? {
             continue;
@@ -80,7 +85,7 @@ pub(crate) fn written(providers: &Providers, rooms: &Rooms, draft: &Draft<'_>, k
         entry(descriptor, &bytes, key_hash).put(&mut list);
         named.push(format!("{} {}", descriptor.name, bytes.len()));
     }
-    let (all, room) = (SEAL_BYTES + list.len(), rooms.of(draft.family));
+    let (all, room) = (SEAL_BYTES + list.len(), rooms.of(pending.family));
     if !list.is_empty() && all > room {
         let what = format!(
             "{all} bytes beside a record ({}); the limit is {room}, a quarter of the family's block",

@@ -15,7 +15,7 @@ use waxseal_lsm::env::sim::{Crash, SimFs};
 use waxseal_lsm::error::{ErrorKind, Result};
 use waxseal_lsm::options::{Durability, Verify};
 use waxseal_lsm::record::{Kind, Record, companion};
-use waxseal_lsm::seam::{Check, Companions, Draft, Emitting, Lookup, Protection};
+use waxseal_lsm::seam::{Check, Companions, Emitting, Lookup, PendingWrite, Protection};
 use waxseal_meta::builtin::{Labels, Provenance};
 use waxseal_meta::care::{
     Candidate, Outcome, RepairOptions, RepairSource, SalvageOptions, ScrubOptions, VerifyOptions,
@@ -80,8 +80,8 @@ fn stamps_ride_and_are_told_once() {
 fn a_stamp_that_was_hit_is_noticed_and_its_value_served() {
     let (sealer, key_hash) = (Sealer::new(), hash(b"k"));
     let mut batch = Batch::new();
-    let draft = Draft { family: 0, kind: Kind::Put, key: b"k", value: b"v", key_hash: None, entries: &[] };
-    sealer.push_stamped(&mut batch, &draft, None, &stamp(3)).unwrap();
+    let pending = PendingWrite { family: 0, kind: Kind::Put, key: b"k", value: b"v", key_hash: None, entries: &[] };
+    sealer.push_stamped(&mut batch, &pending, None, &stamp(3)).unwrap();
     let mut whole = batch.operations().next().unwrap().unwrap().companion.to_vec();
     sealer.bind(&mut whole, None, 9);
     fn record(companion: &[u8]) -> Record<'_> {
@@ -115,7 +115,7 @@ fn keys_are_made_whole_and_their_seals_with_them() {
     // Labels have a sum by the key; a stamp beside a row would have one too.
     let label = Labels::of(&[("a", "b")]).unwrap();
     let mut batch = Batch::new();
-    let to = |family, key, entries| Draft { family, kind: Kind::Put, key, value: b"v", key_hash: None, entries };
+    let to = |family, key, entries| PendingWrite { family, kind: Kind::Put, key, value: b"v", key_hash: None, entries };
     world.sealer.push_stamped(&mut batch, &to(world.family.id(), b"k", &[]), None, &elsewhere(1)).unwrap();
     let key = |distance| [&b"row"[..], &seqno_of_before(distance)].concat();
     let (first, second) = (key(1), key(0));
@@ -228,17 +228,17 @@ fn a_batch_is_built_again_with_stamps_and_the_same_seals() {
 #[test]
 fn a_stamp_costs_sixteen_bytes_and_no_second_hash_of_the_key() {
     let sealer = sealer();
-    let draft = Draft { family: 0, kind: Kind::Put, key: b"k", value: b"v", key_hash: None, entries: &[] };
+    let pending = PendingWrite { family: 0, kind: Kind::Put, key: b"k", value: b"v", key_hash: None, entries: &[] };
     let (mut bare, mut stamped, mut given) = (Batch::new(), Batch::new(), Batch::new());
     bare.push(0, Kind::Put, b"k", b"v", &sealer).unwrap();
     let before = keys_hashed();
     let late = Stamp { session: 16_383, elsewhere: true, ..stamp(1) };
-    sealer.push_stamped(&mut stamped, &draft, None, &late).unwrap();
+    sealer.push_stamped(&mut stamped, &pending, None, &late).unwrap();
     assert_eq!(keys_hashed() - before, 1);
     assert_eq!(stamped.encoded_bytes() - bare.encoded_bytes(), 16);
-    sealer.push_stamped(&mut given, &draft, Some(Seal::of(b"k", b"v")), &late).unwrap();
+    sealer.push_stamped(&mut given, &pending, Some(Seal::of(b"k", b"v")), &late).unwrap();
     assert_eq!(given.seal().bytes, stamped.seal().bytes);
-    let wrong = sealer.push_stamped(&mut given, &draft, Some(Seal::of(b"k", b"w")), &late).unwrap_err();
+    let wrong = sealer.push_stamped(&mut given, &pending, Some(Seal::of(b"k", b"w")), &late).unwrap_err();
     assert_eq!((wrong.kind(), given.len()), (&ErrorKind::Invalid, 1));
     assert_eq!(sealer.counts().given, 1);
 }

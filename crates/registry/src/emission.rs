@@ -205,7 +205,7 @@ mod tests {
     use crate::sessions::{Identity, Sessions};
     use crate::target::TargetPath;
     use proptest::prelude::*;
-    use waxseal_lsm::seam::{Companions, Draft};
+    use waxseal_lsm::seam::{Companions, PendingWrite};
     use waxseal_meta::Sealer;
     use waxseal_meta::builtin::standard;
 
@@ -275,8 +275,8 @@ mod tests {
             let mut companion = Vec::new();
             if let Some(micros) = ends {
                 let entries: [(u16, &[u8]); 1] = [(EXPIRY, &Expiry::at(micros))];
-                let draft = Draft { family: 1, kind: Kind::Put, key: &key, value: &value, key_hash: None, entries: &entries };
-                Sealer::new().with(standard()).on_write(&draft, &mut companion).unwrap();
+                let pending = PendingWrite { family: 1, kind: Kind::Put, key: &key, value: &value, key_hash: None, entries: &entries };
+                Sealer::new().with(standard()).on_write(&pending, &mut companion).unwrap();
             }
             let kind = if is_put { Kind::Put } else { Kind::Delete };
             let done = Done { family: &family, key: &key, kind, value: &value, companion: &companion, seqno: 9 };

@@ -29,7 +29,7 @@ use waxseal_lsm::names::system_number;
 use waxseal_lsm::options::{Durability, Verify};
 use waxseal_lsm::planted;
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, Seqno};
-use waxseal_lsm::seam::Draft;
+use waxseal_lsm::seam::PendingWrite;
 use waxseal_meta::Sealer;
 use waxseal_meta::builtin::Expiry;
 use waxseal_meta::provider::EXPIRY;
@@ -538,9 +538,9 @@ pub(crate) fn push_event(
     let entry = entry.map(Expiry::at);
     let entries: Vec<(u16, &[u8])> = entry.iter().map(|entry| (EXPIRY, &entry[..])).collect();
     let (key, value, key_hash) = (&key[..], &value[..], None);
-    let draft = Draft { family: LOG_ID, kind: Kind::Put, key, value, key_hash, entries: &entries };
+    let pending = PendingWrite { family: LOG_ID, kind: Kind::Put, key, value, key_hash, entries: &entries };
     let stamp = Stamp { elsewhere: true, ..Stamp::new(StampVerb::Insert, now.0, 0) };
-    sealer.push_stamped(batch, &draft, None, &stamp)
+    sealer.push_stamped(batch, &pending, None, &stamp)
 }
 
 fn push_row(batch: &mut Batch, key: &[u8], value: &[u8], expires: Option<u64>, sealer: &Sealer) -> Result<()> {

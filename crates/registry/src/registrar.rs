@@ -17,7 +17,7 @@ use waxseal_lsm::options::{CfOptions, Durability, Verify};
 use waxseal_lsm::planted;
 use waxseal_lsm::read::CursorBounds;
 use waxseal_lsm::record::Seqno;
-use waxseal_lsm::seam::{Draft, EngineLog};
+use waxseal_lsm::seam::{EngineLog, PendingWrite};
 use waxseal_meta::{Emitter, Seal, Sealer};
 
 use crate::clock::Time;
@@ -254,26 +254,27 @@ impl Registrar {
         self.shared.hooks.commit(batch, durability, who, verbs)
     }
 
-    /// Commits one operation like `commit`, and also encodes it: `draft` is the operation, `seal` the caller's seal if
-    /// any. `batch` is a reusable buffer; its content before and after the call is meaningless. If `draft` lacks the
-    /// hash of its key, the hash is computed and stored there. Errors: also those of the record protector.
+    /// Commits one operation like `commit`, and also encodes it: `pending` is the operation, `seal` the caller's seal
+    /// if any. `batch` is a reusable buffer; its content before and after the call is meaningless. If `pending` lacks
+    /// the hash of its key, the hash is computed and stored there. Errors: also those of the record protector.
     #[inline]
     pub fn commit_one(
         &self,
         batch: &mut Batch,
-        draft: &mut Draft<'_>,
+        pending: &mut PendingWrite<'_>,
         seal: Option<Seal>,
         durability: Durability,
         (who, verb): (Option<&Session>, StampVerb),
     ) -> Result<Seqno> {
         let epoch = self.db.epoch();
         if !is_watched(epoch) && seal.is_none() {
-            push_unsealed(batch, draft, self.db.companions())?;
+            push_unsealed(batch, pending, self.db.companions())?;
             if let Some(last) = self.db.commit_if(batch, durability, Precondition::epoch(epoch))? {
                 return Ok(last);
             }
         }
-        let single = Single { draft: *draft, seal, verb, who, durability }; // a copy: the path above stays in registers
+        // a copy: the path above stays in registers
+        let single = Single { pending: *pending, seal, verb, who, durability };
         self.shared.hooks.commit_one(batch, &single, epoch)
     }
 

@@ -31,7 +31,7 @@ use waxseal_lsm::names::system_number;
 use waxseal_lsm::options::Durability;
 use waxseal_lsm::planted;
 use waxseal_lsm::record::{Kind, Seqno};
-use waxseal_lsm::seam::{Companions, Draft};
+use waxseal_lsm::seam::{Companions, PendingWrite};
 use waxseal_meta::Seal;
 use waxseal_meta::stamp::{Blank, Stamp, StampVerb};
 
@@ -85,7 +85,7 @@ impl Usual {
     /// Returns the stamp for an operation, if store, epoch, family, kind and verb equal those of the last lookup.
     #[inline]
     fn stamp_of(&self, single: &Single<'_>, store: u64, epoch: u64) -> Option<Blank> {
-        let Draft { family, kind, key, .. } = &single.draft;
+        let PendingWrite { family, kind, key, .. } = &single.pending;
         let is_ruled = planted!(AnswerOutlivesItsRules, true, self.epoch.get() == epoch);
         let is_like = self.family.get() == *family && self.kind.get() == *kind && self.verb.get() == single.verb;
         let holds = is_ruled && self.store.get() == store && is_like && key.len() <= SHORT_KEY;
@@ -96,8 +96,8 @@ impl Usual {
     fn set(&self, single: &Single<'_>, (store, epoch): (u64, u64), stamp: Blank) {
         self.store.set(store);
         self.epoch.set(epoch);
-        self.family.set(single.draft.family);
-        self.kind.set(single.draft.kind);
+        self.family.set(single.pending.family);
+        self.kind.set(single.pending.kind);
         self.verb.set(single.verb);
         self.stamp.set(stamp);
     }
@@ -106,7 +106,7 @@ impl Usual {
 /// One operation with its context.
 #[derive(Clone, Copy)]
 pub(crate) struct Single<'a> {
-    pub(crate) draft: Draft<'a>,
+    pub(crate) pending: PendingWrite<'a>,
     /// The caller's seal, if any.
     pub(crate) seal: Option<Seal>,
     /// The log name that the caller passed.
@@ -119,7 +119,7 @@ impl Single<'_> {
     /// Returns the operation's log name.
     #[inline]
     fn verb(&self) -> StampVerb {
-        verb_of(self.draft.kind, Some(self.verb))
+        verb_of(self.pending.kind, Some(self.verb))
     }
 }
 
@@ -132,7 +132,7 @@ impl Hooks {
         {
             let time = self.witness.clock.next().0; // first: reading the clock waits for all preceding instructions
             batch.clear();
-            self.sealer.push_filled(batch, &single.draft, single.seal, (stamp, time, session))?;
+            self.sealer.push_filled(batch, &single.pending, single.seal, (stamp, time, session))?;
             if let Some(seqno) =
                 self.db.commit_if(batch, single.durability, Precondition::epoch(epoch).at_time(time))?
             {
@@ -145,14 +145,14 @@ impl Hooks {
     /// Commits one operation after a lookup of its registration.
     #[inline(never)]
     fn commit_asked(&self, batch: &mut Batch, single: &Single<'_>) -> Result<Seqno> {
-        let draft = Draft { key_hash: Some(single.draft.hashed_key()), ..single.draft };
-        let outcome = Room::lend(|room| self.one_in(room, batch, &Single { draft, ..*single }));
+        let pending = PendingWrite { key_hash: Some(single.pending.hashed_key()), ..single.pending };
+        let outcome = Room::lend(|room| self.one_in(room, batch, &Single { pending, ..*single }));
         batch.clear(); // also revokes its grant
         outcome
     }
 
     fn one_in(&self, room: &mut Room, batch: &mut Batch, single: &Single<'_>) -> Result<Seqno> {
-        let Single { draft, seal, who, durability, .. } = single;
+        let Single { pending, seal, who, durability, .. } = single;
         let (seal, who, durability, verb) = (*seal, *who, *durability, single.verb());
         let mut handed_back = 0;
         loop {
@@ -160,7 +160,7 @@ impl Hooks {
             let committed = match self.ask(&mut room.seen, epoch, single) {
                 StampPlan::Again => continue,
                 StampPlan::Plain => {
-                    self.push_one(batch, draft, seal)?;
+                    self.push_one(batch, pending, seal)?;
                     self.db.commit_if(batch, durability, Precondition::epoch(epoch))?
                 }
                 StampPlan::Watched(plan) => {
@@ -177,7 +177,7 @@ impl Hooks {
                     committed
                 }
                 StampPlan::Whole => {
-                    self.push_one(batch, draft, seal)?;
+                    self.push_one(batch, pending, seal)?;
                     return self.commit_in(room, batch, durability, (who, &[verb]));
                 }
             };
@@ -189,17 +189,17 @@ impl Hooks {
 
     /// Clears the batch and encodes the operation into the batch.
     #[inline]
-    fn push_one(&self, batch: &mut Batch, draft: &Draft<'_>, seal: Option<Seal>) -> Result<()> {
-        let Some(seal) = seal else { return push_unsealed(batch, &mut { *draft }, self.db.companions()) };
+    fn push_one(&self, batch: &mut Batch, pending: &PendingWrite<'_>, seal: Option<Seal>) -> Result<()> {
+        let Some(seal) = seal else { return push_unsealed(batch, &mut { *pending }, self.db.companions()) };
         batch.clear();
-        self.sealer.push_sealed_given(batch, draft, seal)
+        self.sealer.push_sealed_given(batch, pending, seal)
     }
 
     /// Decides how one operation is written under these rules.
     #[inline]
     fn ask<'a>(&self, seen: &'a mut Option<CachedSnapshot>, epoch: u64, single: &Single<'_>) -> StampPlan<'a> {
-        let (draft, verb) = (&single.draft, single.verb());
-        if !is_watched(epoch) || system_number(draft.family).is_some() {
+        let (pending, verb) = (&single.pending, single.verb());
+        if !is_watched(epoch) || system_number(pending.family).is_some() {
             return StampPlan::Plain; // never logged: the engine refuses writes to system families
         }
         let is_known = |seen: &CachedSnapshot| seen.store == self.number && epoch_of(&seen.snapshot) == epoch as u32;
@@ -211,11 +211,11 @@ impl Hooks {
         if snapshot.reads_before() {
             return StampPlan::Whole;
         }
-        match snapshot.plan(draft.family, draft.key, draft.hashed_key(), operation_of(verb)) {
+        match snapshot.plan(pending.family, pending.key, pending.hashed_key(), operation_of(verb)) {
             None => StampPlan::Plain,
-            Some(_) if draft.key.len() > SHORT_KEY => StampPlan::Whole,
+            Some(_) if pending.key.len() > SHORT_KEY => StampPlan::Whole,
             Some(plan) => {
-                if plan.mode == Mode::Deferred && snapshot.is_alike(draft.family) {
+                if plan.mode == Mode::Deferred && snapshot.is_alike(pending.family) {
                     let stamp = Stamp { verb, ..plan.stamp }.blank();
                     USUAL.with(|usual| usual.set(single, (self.number, epoch), stamp));
                 }
@@ -241,7 +241,7 @@ impl Hooks {
         epoch: u64,
         row: &mut Vec<u8>,
     ) -> Result<Option<Seqno>> {
-        let name = name_of(plan, single.draft.family, &self.db)?;
+        let name = name_of(plan, single.pending.family, &self.db)?;
         let name: &str = &name;
         let claim = match plan.mode {
             Mode::Async => self.claim_room(1)?,
@@ -272,10 +272,10 @@ impl Hooks {
         epoch: u64,
         with_row: Option<(&str, &mut Vec<u8>)>,
     ) -> Result<(Option<Seqno>, Stamp)> {
-        let Single { draft, seal, who, durability, .. } = single;
+        let Single { pending, seal, who, durability, .. } = single;
         batch.clear();
         let stamp = Stamp { verb: single.verb(), time: self.witness.clock.next().0, session, ..plan.stamp };
-        self.sealer.push_stamped(batch, draft, *seal, &stamp)?;
+        self.sealer.push_stamped(batch, pending, *seal, &stamp)?;
         if let Some((family, row)) = with_row {
             let key_end = row_of_one(batch, (family, 0), &stamp, *who, row)?;
             self.push_beside(batch, row, key_end, 0, &stamp)?;
@@ -288,9 +288,13 @@ impl Hooks {
 
 /// Clears the batch and encodes the operation into the batch; the record protector computes the seal.
 #[inline]
-pub(crate) fn push_unsealed(batch: &mut Batch, draft: &mut Draft<'_>, protector: &dyn Companions) -> Result<()> {
+pub(crate) fn push_unsealed(
+    batch: &mut Batch,
+    pending: &mut PendingWrite<'_>,
+    protector: &dyn Companions,
+) -> Result<()> {
     batch.clear();
-    batch.push_draft(draft, protector)
+    batch.push_pending(pending, protector)
 }
 
 /// Replaces the content of `out` by the row of the first operation of a batch; returns the end of its key.

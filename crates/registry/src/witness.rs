@@ -18,7 +18,7 @@ use waxseal_lsm::error::Result;
 use waxseal_lsm::planted;
 use waxseal_lsm::record::{Kind, Record};
 use waxseal_lsm::seam::{
-    Companions, Draft, Emitted, Emitting, EngineLog, EventRetention, EventStore, Lookup, Quarantine, Work,
+    Companions, Emitted, Emitting, EngineLog, EventRetention, EventStore, Lookup, PendingWrite, Quarantine, Work,
 };
 use waxseal_meta::builtin::{Expiry, standard};
 use waxseal_meta::provider::EXPIRY;
@@ -121,8 +121,8 @@ impl Witness {
             let (entries, mut companion) = (Expiry::at(micros), Vec::new());
             let entries: [(u16, &[u8]); 1] = [(EXPIRY, &entries)];
             let (key, value, kind, key_hash) = (row.key(), row.value(), Kind::Put, None);
-            let draft = Draft { family: LOG_ID, kind, key, value, key_hash, entries: &entries };
-            self.sealer.on_write(&draft, &mut companion)?;
+            let pending = PendingWrite { family: LOG_ID, kind, key, value, key_hash, entries: &entries };
+            self.sealer.on_write(&pending, &mut companion)?;
             self.sealer.bind(&mut companion, None, row.seqno);
             row.accompany(&companion);
         }

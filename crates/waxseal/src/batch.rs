@@ -16,7 +16,7 @@ use waxseal_lsm::env::{SystemTime, UNIX_EPOCH};
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::options::Durability;
 use waxseal_lsm::record::Kind;
-use waxseal_lsm::seam::Draft;
+use waxseal_lsm::seam::PendingWrite;
 use waxseal_meta::Seal;
 use waxseal_meta::builtin::{Expiry, Labels};
 use waxseal_meta::provider::{EXPIRY, LABELS};
@@ -238,10 +238,10 @@ impl<'a> Write<'a> {
     /// Adds the operation to a batch. If it is refused, the batch is unchanged.
     fn push(&self, inner: &Inner, family: &Family, operations: &mut Operations) -> Result<()> {
         self.completed(inner, family, |write| {
-            let mut draft = write.draft(family.id());
+            let mut pending = write.pending(family.id());
             match write.seal {
-                None => operations.push_draft(&mut draft, inner.engine.companions()),
-                Some(seal) => inner.protector()?.push_sealed_given(operations, &draft, seal),
+                None => operations.push_pending(&mut pending, inner.engine.companions()),
+                Some(seal) => inner.protector()?.push_sealed_given(operations, &pending, seal),
             }
         })
     }
@@ -277,9 +277,9 @@ impl<'a> Write<'a> {
     }
 
     #[inline]
-    fn draft(&self, family: u32) -> Draft<'a> {
+    fn pending(&self, family: u32) -> PendingWrite<'a> {
         let Write { kind, key, value, entries, .. } = *self;
-        Draft { family, kind, key, value, key_hash: None, entries }
+        PendingWrite { family, kind, key, value, key_hash: None, entries }
     }
 }
 
@@ -349,8 +349,8 @@ fn write_in(
         // Something is registered: the registrar encodes the operation, and decides whether it carries a stamp.
         let registrar = inner.watching.registrar()?;
         return write.completed(inner, family, |write| {
-            let (seal, mut draft) = (write.seal, write.draft(family.id()));
-            registrar.commit_one(operations, &mut draft, seal, durability, (Some(who), verb)).map(drop)
+            let (seal, mut pending) = (write.seal, write.pending(family.id()));
+            registrar.commit_one(operations, &mut pending, seal, durability, (Some(who), verb)).map(drop)
         });
     }
     write.push(inner, family, operations)?;

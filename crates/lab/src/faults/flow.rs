@@ -3,7 +3,7 @@
 use waxseal_lsm::cursor::Cursor;
 use waxseal_lsm::error::Result;
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, Seqno};
-use waxseal_lsm::seam::{Companions, Draft, Protection, RecordSource};
+use waxseal_lsm::seam::{Companions, PendingWrite, Protection, RecordSource};
 
 /// A record that owns its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ impl Owned {
     pub fn born(protector: &dyn Companions, key: &[u8], seqno: Seqno, value: &[u8]) -> Result<Owned> {
         let mut companion = Vec::new();
         protector.on_write(
-            &Draft { family: 0, kind: Kind::Put, key, value, key_hash: None, entries: &[] },
+            &PendingWrite { family: 0, kind: Kind::Put, key, value, key_hash: None, entries: &[] },
             &mut companion,
         )?;
         protector.bind(&mut companion, None, seqno);

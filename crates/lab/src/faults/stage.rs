@@ -18,7 +18,7 @@ use waxseal_lsm::env::sim::Crash;
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::options::{CfOptions, Compression, Durability, KIB, MIB, SealLayout, Settings, Verify};
 use waxseal_lsm::record::Kind;
-use waxseal_lsm::seam::{Companions, Draft};
+use waxseal_lsm::seam::{Companions, PendingWrite};
 
 use super::redirect::RedirectFs;
 use super::{Dice, Outcome};
@@ -167,9 +167,9 @@ pub(super) fn push(
     let label = label(value)?;
     let entries: [(u16, &[u8]); 1] = [(LABELS, &label)];
     let entries = if kind == Kind::Put && has_label(key) { &entries[..] } else { &[] };
-    let draft = Draft { family: family.id(), kind, key, value, key_hash: None, entries };
-    batch.push_by(draft.family, kind, key, value, |out| {
-        protector.on_write(&draft, out)?;
+    let pending = PendingWrite { family: family.id(), kind, key, value, key_hash: None, entries };
+    batch.push_by(pending.family, kind, key, value, |out| {
+        protector.on_write(&pending, out)?;
         if kind == Kind::Put && has_stamp(key) {
             stamp(value).put(hash(key), out);
         }

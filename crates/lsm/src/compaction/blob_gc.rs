@@ -128,22 +128,22 @@ pub fn select_files(
 
 /// Returns the plan that rewrites a table, for `reason`, because of the values that it points to in stale files;
 /// `stale` returns how many bytes of them a table has.
-pub fn pick_stale(picture: &LevelSummary<'_>, reason: Reason, stale: &dyn Fn(u64) -> u64) -> Option<CompactionPlan> {
+pub fn pick_stale(summary: &LevelSummary<'_>, reason: Reason, stale: &dyn Fn(u64) -> u64) -> Option<CompactionPlan> {
     if reason == Reason::Space
-        && picture.levels[0].iter().any(|table| stale(table.number) > 0)
-        && let Some(plan) = pick_level0(picture, picture.targets().base, reason)
+        && summary.levels[0].iter().any(|table| stale(table.number) > 0)
+        && let Some(plan) = pick_level0(summary, summary.targets().base, reason)
     {
         return Some(plan);
     }
     let mut found: Option<(u64, CompactionPlan)> = None;
-    for (level, tables) in picture.levels.iter().enumerate().skip(1) {
+    for (level, tables) in summary.levels.iter().enumerate().skip(1) {
         for table in tables.iter().filter(|table| !table.is_busy) {
             let bytes = stale(table.number);
             if bytes == 0 || found.as_ref().is_some_and(|(most, _)| *most >= bytes) {
                 continue;
             }
             let span = OutputRange { level, smallest: table.smallest.to_vec(), largest: table.largest.to_vec() };
-            if is_free(picture, &span) {
+            if is_free(summary, &span) {
                 let plan = CompactionPlan {
                     inputs: vec![(level, vec![table.number])],
                     output_level: level,
@@ -247,14 +247,14 @@ mod tests {
         let shape = super::super::LevelShape::new(&crate::options::CfOptions::default(), 2);
         let stale = |number: u64| tables.iter().find(|table| table.1 == number).map_or(0, |table| table.3);
         let plan = |running: &[OutputRange], busy: u64| {
-            let picture = LevelSummary::new(&levels, shape, running, None, |number| number == busy);
-            pick_stale(&picture, Reason::Values, &stale).map(|plan| (plan.inputs, plan.output_level))
+            let summary = LevelSummary::new(&levels, shape, running, None, |number| number == busy);
+            pick_stale(&summary, Reason::Values, &stale).map(|plan| (plan.inputs, plan.output_level))
         };
         assert_eq!(plan(&[], 0), Some((vec![(1, vec![3])], 1)));
         assert_eq!(plan(&[], 3), Some((vec![(1, vec![2])], 1)));
         let running = [OutputRange { level: 1, smallest: b"a".to_vec(), largest: b"z".to_vec() }];
         assert_eq!(plan(&running, 0), None);
-        let picture = LevelSummary::new(&levels, shape, &[], None, |_| false);
-        assert_eq!(pick_stale(&picture, Reason::Values, &|_| 0), None);
+        let summary = LevelSummary::new(&levels, shape, &[], None, |_| false);
+        assert_eq!(pick_stale(&summary, Reason::Values, &|_| 0), None);
     }
 }

@@ -84,17 +84,17 @@ const WORST_PRICE: u64 = 1024 << DOUBLINGS;
 const LONGEST_NANOS: u64 = 4_000_000;
 
 /// Returns the debt of a family, as far as its tables determine it.
-pub fn debt(picture: &LevelSummary<'_>) -> Debt {
-    let (sizes, targets) = (picture.sizes(), picture.targets());
-    let level0 = picture.levels[0].len();
-    let is_due = level0 >= picture.shape.level0_tables || sizes[0] > picture.shape.level_base_bytes;
-    let mut carried = if is_due { total(&picture.levels[0]) } else { 0 };
+pub fn debt(summary: &LevelSummary<'_>) -> Debt {
+    let (sizes, targets) = (summary.sizes(), summary.targets());
+    let level0 = summary.levels[0].len();
+    let is_due = level0 >= summary.shape.level0_tables || sizes[0] > summary.shape.level_base_bytes;
+    let mut carried = if is_due { total(&summary.levels[0]) } else { 0 };
     // Level 0 is written once into the base, together with the tables it overlaps there: in the worst case all of them.
     let mut bytes = if is_due { carried.saturating_add(sizes[targets.base]) } else { 0 };
     for level in targets.base..BOTTOM {
         let over = sizes[level].saturating_add(carried).saturating_sub(targets.bytes[level]);
         // Each byte that moves down is written once, together with the overlapping part of the next level.
-        let under = thousandths(sizes[level + 1], sizes[level].max(1)).min(picture.shape.fanout.saturating_mul(1000));
+        let under = thousandths(sizes[level + 1], sizes[level].max(1)).min(summary.shape.fanout.saturating_mul(1000));
         bytes = bytes.saturating_add(over).saturating_add((over as u128 * under as u128 / 1000) as u64);
         carried = over;
     }
@@ -238,8 +238,8 @@ mod tests {
             let bytes = sizes.iter().map(|(_, size)| size << scale).sum();
             let is_small = is_small(levels[0].len(), bytes, fanout, &limits);
             let (order, oldest_snapshot) = (Order::bytewise(), MAX_SEQNO);
-            let picture = LevelSummary { order: &order, shape, levels, running: &[], oldest_snapshot, expired: 0 };
-            prop_assert!(!is_small || stall(&debt(&picture), &limits) == Stall::Go);
+            let summary = LevelSummary { order: &order, shape, levels, running: &[], oldest_snapshot, expired: 0 };
+            prop_assert!(!is_small || stall(&debt(&summary), &limits) == Stall::Go);
         }
 
         /// Each additional table or byte of debt raises the price, but never by much at once.

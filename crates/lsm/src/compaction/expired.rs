@@ -36,50 +36,50 @@ pub fn due_at(of: &Expiries, entries: u64) -> u64 {
 
 /// Returns a plan that removes tables of one level by an edit alone; the lowest level first, since its records keep
 /// tables above it.
-pub fn pick_drop(picture: &LevelSummary<'_>) -> Option<CompactionPlan> {
-    (0..LEVELS).rev().find_map(|level| drop_of(picture, level, |_| true))
+pub fn pick_drop(summary: &LevelSummary<'_>) -> Option<CompactionPlan> {
+    (0..LEVELS).rev().find_map(|level| drop_of(summary, level, |_| true))
 }
 
 /// Returns what to compact for the space of expired records when nothing is due.
-pub fn pick_dense(picture: &LevelSummary<'_>) -> Option<CompactionPlan> {
+pub fn pick_dense(summary: &LevelSummary<'_>) -> Option<CompactionPlan> {
     let is_dense = |table: &TableFacts<'_>| {
-        let (about, least) = table.expiry.map_or((0, u64::MAX), |of| (of.about_by(picture.expired), of.least));
-        about.saturating_mul(DENSE) >= table.entries || least.saturating_add(LATE_MICROS) <= picture.expired
+        let (about, least) = table.expiry.map_or((0, u64::MAX), |of| (of.about_by(summary.expired), of.least));
+        about.saturating_mul(DENSE) >= table.entries || least.saturating_add(LATE_MICROS) <= summary.expired
     };
-    pick_merge(picture, |plan| plan.inputs[0].0 > 0 || is_cheap(picture, plan), is_dense)
+    pick_merge(summary, |plan| plan.inputs[0].0 > 0 || is_cheap(summary, plan), is_dense)
 }
 
 /// Returns the same for a caller who waits for the space, and whose tables had numbers below `newest`.
-pub fn pick_any(picture: &LevelSummary<'_>, newest: u64) -> Option<CompactionPlan> {
+pub fn pick_any(summary: &LevelSummary<'_>, newest: u64) -> Option<CompactionPlan> {
     // A plan that moves tables down may follow another one; a table that was rewritten in place is not rewritten again.
     let goes_down = |plan: &CompactionPlan| plan.inputs.iter().any(|(level, _)| *level != plan.output_level);
     let is_old = |plan: &CompactionPlan| plan.inputs[0].1.iter().all(|number| *number < newest);
-    pick_merge(picture, |plan| goes_down(plan) || is_old(plan), |_| true)
+    pick_merge(summary, |plan| goes_down(plan) || is_old(plan), |_| true)
 }
 
 /// Returns the plan for one table at the bottom: it is removed, or rewritten.
-pub(super) fn plan_bottom(picture: &LevelSummary<'_>, at: usize, reason: Reason) -> Option<CompactionPlan> {
-    let number = picture.levels[BOTTOM][at].number;
-    let dropped = drop_of(picture, BOTTOM, |table| table.number == number);
-    dropped.or_else(|| sink(picture, BOTTOM, at, reason))
+pub(super) fn plan_bottom(summary: &LevelSummary<'_>, at: usize, reason: Reason) -> Option<CompactionPlan> {
+    let number = summary.levels[BOTTOM][at].number;
+    let dropped = drop_of(summary, BOTTOM, |table| table.number == number);
+    dropped.or_else(|| sink(summary, BOTTOM, at, reason))
 }
 
 fn drop_of(
-    picture: &LevelSummary<'_>,
+    summary: &LevelSummary<'_>,
     level: usize,
     wanted: impl Fn(&TableFacts<'_>) -> bool,
 ) -> Option<CompactionPlan> {
     let mut plan: Option<CompactionPlan> = None;
-    for (at, table) in picture.levels[level].iter().enumerate() {
-        if !wanted(table) || !has_gone(picture, table) || !stands_alone(picture, level, at) {
+    for (at, table) in summary.levels[level].iter().enumerate() {
+        if !wanted(table) || !has_gone(summary, table) || !stands_alone(summary, level, at) {
             continue;
         }
         let before = plan
             .as_ref()
             .map_or((table.smallest, table.largest), |plan| (&plan.span.smallest[..], &plan.span.largest[..]));
-        let smallest = order_min(picture.order, before.0, table.smallest).to_vec();
-        let span = OutputRange { level, smallest, largest: order_max(picture.order, before.1, table.largest).to_vec() };
-        if !is_free(picture, &span) {
+        let smallest = order_min(summary.order, before.0, table.smallest).to_vec();
+        let span = OutputRange { level, smallest, largest: order_max(summary.order, before.1, table.largest).to_vec() };
+        if !is_free(summary, &span) {
             continue;
         }
         let mut numbers = plan.map_or(Vec::new(), |plan: CompactionPlan| plan.inputs[0].1.clone());
@@ -95,43 +95,43 @@ fn drop_of(
 }
 
 /// True if all records of a table have expired forevery reader.
-fn has_gone(picture: &LevelSummary<'_>, table: &TableFacts<'_>) -> bool {
+fn has_gone(summary: &LevelSummary<'_>, table: &TableFacts<'_>) -> bool {
     let all = |count| planted!(LiveRecordsGoWithTheirTable, true, count == table.entries);
-    table.expiry.is_some_and(|of| all(of.count) && of.all_by(picture.expired)) && !table.is_busy && !table.is_fenced
+    table.expiry.is_some_and(|of| all(of.count) && of.all_by(summary.expired)) && !table.is_busy && !table.is_fenced
 }
 
 /// True if no other table and no memtable may hold a version of one of the table's keys.
-fn stands_alone(picture: &LevelSummary<'_>, level: usize, at: usize) -> bool {
-    let (order, table) = (picture.order, &picture.levels[level][at]);
+fn stands_alone(summary: &LevelSummary<'_>, level: usize, at: usize) -> bool {
+    let (order, table) = (summary.order, &summary.levels[level][at]);
     let meets = |other: &TableFacts<'_>| {
         other.number != table.number
             && order.compare(other.smallest, table.largest).is_le()
             && order.compare(table.smallest, other.largest).is_le()
     };
     let others = planted!(ExpiredTableUncoversOlder, 0..=level.saturating_sub(1), 0..=BOTTOM);
-    !table.is_in_memory && !picture.levels[others].iter().flatten().any(meets)
+    !table.is_in_memory && !summary.levels[others].iter().flatten().any(meets)
 }
 
 fn pick_merge(
-    picture: &LevelSummary<'_>,
+    summary: &LevelSummary<'_>,
     is_worth_it: impl Fn(&CompactionPlan) -> bool,
     wanted: impl Fn(&TableFacts<'_>) -> bool,
 ) -> Option<CompactionPlan> {
     let mut found: Vec<(Reverse<u64>, usize, usize)> = Vec::new();
-    for (level, tables) in picture.levels.iter().enumerate() {
+    for (level, tables) in summary.levels.iter().enumerate() {
         for (at, table) in tables.iter().enumerate() {
-            let any = table.expiry.filter(|of| of.any_by(picture.expired) && !table.is_kept);
+            let any = table.expiry.filter(|of| of.any_by(summary.expired) && !table.is_kept);
             if let Some(of) = any.filter(|_| wanted(table)) {
-                found.push((Reverse(of.about_by(picture.expired)), level, at));
+                found.push((Reverse(of.about_by(summary.expired)), level, at));
             }
         }
     }
     found.sort();
-    let base = picture.targets().base;
+    let base = summary.targets().base;
     found.into_iter().find_map(|(_, level, at)| {
         let plan = match level {
-            0 => plan_level0(picture, at, base, Reason::Expired),
-            _ => sink(picture, level, at, Reason::Expired),
+            0 => plan_level0(summary, at, base, Reason::Expired),
+            _ => sink(summary, level, at, Reason::Expired),
         };
         plan.filter(&is_worth_it)
     })

@@ -30,9 +30,9 @@ pub enum RangeStep {
 }
 
 /// Returns the most urgent plan; `None` if no level is due, or all tables of the due levels are in use.
-pub fn pick(picture: &LevelSummary<'_>) -> Option<CompactionPlan> {
-    let scores = picture.scores();
-    let base = picture.targets().base;
+pub fn pick(summary: &LevelSummary<'_>) -> Option<CompactionPlan> {
+    let scores = summary.scores();
+    let base = summary.targets().base;
     let urgency = |level: usize| {
         let next = if level == 0 { base } else { level + 1 };
         thousandths(scores[level], scores.get(next).copied().unwrap_or(0).max(1000))
@@ -41,25 +41,25 @@ pub fn pick(picture: &LevelSummary<'_>) -> Option<CompactionPlan> {
     due.sort_by_key(|level| (Reverse(urgency(*level)), *level));
     due.into_iter().find_map(|level| {
         let plan = match level {
-            0 => pick_level0(picture, base, Reason::Level0),
-            _ => pick_level(picture, level, Reason::Size),
+            0 => pick_level0(summary, base, Reason::Level0),
+            _ => pick_level(summary, level, Reason::Size),
         };
         plan.map(|plan| CompactionPlan { score: urgency(level), ..plan })
     })
 }
 
 /// True if a compaction is due that could run now. A store is settled when none is due and none runs.
-pub fn is_due(picture: &LevelSummary<'_>) -> bool {
-    pick(picture).is_some()
+pub fn is_due(summary: &LevelSummary<'_>) -> bool {
+    pick(summary).is_some()
 }
 
 /// Returns what to do when nothing is due: the table that is densest with tombstones moves down, or is rewritten
 /// without them if no data lies below. It is rewritten in place only if no snapshot keeps a tombstone, so that the same
 /// table is not picked forever. A level-0 table is merged if that rewrites little compared with the data its
 /// tombstones hide: a queue, which is read where it is deleted, must not wait for three more tables.
-pub fn pick_idle(picture: &LevelSummary<'_>) -> Option<CompactionPlan> {
+pub fn pick_idle(summary: &LevelSummary<'_>) -> Option<CompactionPlan> {
     let mut dense: Vec<(Reverse<u64>, usize, usize)> = Vec::new();
-    for (level, tables) in picture.levels.iter().enumerate() {
+    for (level, tables) in summary.levels.iter().enumerate() {
         for (at, table) in tables.iter().enumerate() {
             if table.tombstones > 0 && table.tombstones.saturating_mul(DENSE) >= table.entries {
                 dense.push((Reverse(thousandths(table.tombstones, table.entries)), level, at));
@@ -67,38 +67,38 @@ pub fn pick_idle(picture: &LevelSummary<'_>) -> Option<CompactionPlan> {
         }
     }
     dense.sort();
-    let base = picture.targets().base;
+    let base = summary.targets().base;
     dense.into_iter().find_map(|(_, level, at)| match level {
-        0 => plan_level0(picture, at, base, Reason::Tombstones).filter(|plan| is_cheap(picture, plan)),
-        _ => sink(picture, level, at, Reason::Tombstones),
+        0 => plan_level0(summary, at, base, Reason::Tombstones).filter(|plan| is_cheap(summary, plan)),
+        _ => sink(summary, level, at, Reason::Tombstones),
     })
 }
 
 /// Returns the next step in compacting the keys between `low` and `high` (both inclusive, `None` for open) out of
 /// `level`; at the bottom, in removing tombstones, hidden versions and expired records. Call it for levels 0 to 6 in
-/// turn, each until it returns `PartOutput`. Level-0 tables with numbers above `newest` are newer and left alone, so that the
-/// compaction ends under steady writes. Newer tables at the bottom are left alone too, because their hidden versions
-/// are still wanted.
+/// turn, each until it returns `PartOutput`. Level-0 tables with numbers above `newest` are newer and left alone, so
+/// that the compaction ends under steady writes. Newer tables at the bottom are left alone too, because their hidden
+/// versions are still wanted.
 pub fn plan_range(
-    picture: &LevelSummary<'_>,
+    summary: &LevelSummary<'_>,
     level: usize,
     low: Option<&[u8]>,
     high: Option<&[u8]>,
     newest: u64,
 ) -> RangeStep {
-    let order = picture.order;
+    let order = summary.order;
     let concerned = |table: &TableFacts<'_>| {
         low.is_none_or(|low| order.compare(table.largest, low).is_ge())
             && high.is_none_or(|high| order.compare(table.smallest, high).is_le())
     };
-    let Some(tables) = picture.levels.get(level) else { return RangeStep::Done };
+    let Some(tables) = summary.levels.get(level) else { return RangeStep::Done };
     let wanted = |table: &TableFacts<'_>| match level {
         0 => table.number <= newest && concerned(table),
         BOTTOM => {
-            let can_go = table.greatest_seqno <= picture.oldest_snapshot && !table.is_fenced;
+            let can_go = table.greatest_seqno <= summary.oldest_snapshot && !table.is_fenced;
             let is_old = table.number < newest; // `newest`: the next number to be assigned
             let has_hidden = table.hidden > 0 && is_old;
-            let expired = table.expiry.is_some_and(|of| of.any_by(picture.expired)) && is_old && !table.is_kept;
+            let expired = table.expiry.is_some_and(|of| of.any_by(summary.expired)) && is_old && !table.is_kept;
             concerned(table) && (table.tombstones > 0 || has_hidden || expired) && can_go
         }
         _ => concerned(table),
@@ -109,32 +109,32 @@ pub fn plan_range(
     }
     let plan = match level {
         0 => {
-            let base = picture.targets().base;
-            wanted.rev().find_map(|at| plan_level0(picture, at, base, Reason::Range))
+            let base = summary.targets().base;
+            wanted.rev().find_map(|at| plan_level0(summary, at, base, Reason::Range))
         }
-        BOTTOM => wanted.find_map(|at| expired::plan_bottom(picture, at, Reason::Range)),
-        _ => wanted.find_map(|at| plan_level(picture, level, at, Reason::Range)),
+        BOTTOM => wanted.find_map(|at| expired::plan_bottom(summary, at, Reason::Range)),
+        _ => wanted.find_map(|at| plan_level(summary, level, at, Reason::Range)),
     };
     plan.map_or(RangeStep::Wait, RangeStep::Run)
 }
 
 /// Picks the first group in level 0 that can be merged, starting with the oldest table.
-pub(super) fn pick_level0(picture: &LevelSummary<'_>, base: usize, reason: Reason) -> Option<CompactionPlan> {
-    (0..picture.levels[0].len()).rev().find_map(|at| plan_level0(picture, at, base, reason))
+pub(super) fn pick_level0(summary: &LevelSummary<'_>, base: usize, reason: Reason) -> Option<CompactionPlan> {
+    (0..summary.levels[0].len()).rev().find_map(|at| plan_level0(summary, at, base, reason))
 }
 
 /// For a level from 1 to 5, picks the table whose merge rewrites least for what it removes.
-pub(super) fn pick_level(picture: &LevelSummary<'_>, level: usize, reason: Reason) -> Option<CompactionPlan> {
-    let tables = &picture.levels[level];
+pub(super) fn pick_level(summary: &LevelSummary<'_>, level: usize, reason: Reason) -> Option<CompactionPlan> {
+    let tables = &summary.levels[level];
     let cost = |at: usize| {
         let table = &tables[at];
-        let below = &picture.levels[level + 1];
-        let overlap = total(&below[overlapping(picture.order, below, table.smallest, table.largest)]);
+        let below = &summary.levels[level + 1];
+        let overlap = total(&below[overlapping(summary.order, below, table.smallest, table.largest)]);
         thousandths(overlap, compensated(table))
     };
     let mut order: Vec<(u64, usize)> = (0..tables.len()).map(|at| (cost(at), at)).collect();
     order.sort();
-    order.into_iter().find_map(|(_, at)| plan_level(picture, level, at, reason))
+    order.into_iter().find_map(|(_, at)| plan_level(summary, level, at, reason))
 }
 
 #[cfg(test)]

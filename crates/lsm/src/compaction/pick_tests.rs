@@ -97,21 +97,21 @@ fn scripts_tell_what_is_picked() {
                     }
                 }
             }
-            let picture = LevelSummary { order: &order, shape, levels, running: &running, oldest_snapshot, expired };
+            let summary = LevelSummary { order: &order, shape, levels, running: &running, oldest_snapshot, expired };
             let told = |plan: Option<CompactionPlan>| plan.map_or("nothing".to_owned(), |plan| plan.to_string());
             let answers = questions.iter().map(|words| match words[0] {
-                "pick" => told(pick(&picture)),
-                "idle" => told(pick_idle(&picture)),
-                "lean" => told(pick_compact(&picture)),
-                "gone" => told(expired::pick_drop(&picture)),
-                "dense" => told(expired::pick_dense(&picture)),
-                "any" => told(expired::pick_any(&picture, 100)),
-                "scores" => format!("{:?}, {:?}", picture.scores(), picture.targets()),
+                "pick" => told(pick(&summary)),
+                "idle" => told(pick_idle(&summary)),
+                "lean" => told(pick_compact(&summary)),
+                "gone" => told(expired::pick_drop(&summary)),
+                "dense" => told(expired::pick_dense(&summary)),
+                "any" => told(expired::pick_any(&summary, 100)),
+                "scores" => format!("{:?}, {:?}", summary.scores(), summary.targets()),
                 _ => {
                     let (low, high) = words[2].split_once("..").unwrap();
                     let bound = |key: &'static str| Some(key.as_bytes()).filter(|key| !key.is_empty());
                     let (low, high) = (bound(low.to_owned().leak()), bound(high.to_owned().leak()));
-                    match plan_range(&picture, words[1][1..].parse().unwrap(), low, high, u64::MAX) {
+                    match plan_range(&summary, words[1][1..].parse().unwrap(), low, high, u64::MAX) {
                         RangeStep::Run(plan) => plan.to_string(),
                         other => format!("{other:?}"),
                     }
@@ -328,7 +328,7 @@ proptest! {
                 Act::Pick => tree.ask(pick),
                 Act::Idle => tree.ask(pick_idle),
                 Act::Lean => tree.ask(pick_compact),
-                Act::Range(level, low, high) => match tree.ask(|picture| plan_range(picture, *level, Some(&[*low]), Some(&[*high]), u64::MAX)) {
+                Act::Range(level, low, high) => match tree.ask(|summary| plan_range(summary, *level, Some(&[*low]), Some(&[*high]), u64::MAX)) {
                     RangeStep::Run(plan) => Some(plan),
                     _ => None,
                 },
@@ -349,14 +349,14 @@ proptest! {
         }
         tree.run_all(pick);
         prop_assert!(tree.levels[0].len() < level0_tables);
-        prop_assert!(tree.ask(|picture| picture.scores().iter().all(|score| *score < 1000)));
-        tree.run_all(|picture| pick(picture).or_else(|| pick_compact(picture)));
+        prop_assert!(tree.ask(|summary| summary.scores().iter().all(|score| *score < 1000)));
+        tree.run_all(|summary| pick(summary).or_else(|| pick_compact(summary)));
         prop_assert!(tree.ask(is_compact) && tree.ask(pick).is_none());
-        tree.run_all(|picture| pick(picture).or_else(|| pick_single_level(picture)));
+        tree.run_all(|summary| pick(summary).or_else(|| pick_single_level(summary)));
         prop_assert!(tree.ask(is_single_level) && tree.ask(is_compact) && tree.ask(pick).is_none());
         tree.run_all(pick_idle);
         for level in 0..LEVELS {
-            tree.run_all(|picture| match plan_range(picture, level, None, None, u64::MAX) {
+            tree.run_all(|summary| match plan_range(summary, level, None, None, u64::MAX) {
                 RangeStep::Run(plan) => Some(plan),
                 other => {
                     assert_eq!(other, RangeStep::Done);

@@ -334,10 +334,10 @@ pub(super) fn compensated(table: &TableFacts<'_>) -> u64 {
 
 /// True if a merge of level 0 rewrites no more of the level below than it removes from level 0, with tombstones
 /// weighted as in `compensated`.
-pub(super) fn is_cheap(picture: &LevelSummary<'_>, plan: &CompactionPlan) -> bool {
+pub(super) fn is_cheap(summary: &LevelSummary<'_>, plan: &CompactionPlan) -> bool {
     let of = |level: usize, weigh: fn(&TableFacts<'_>) -> u64| {
         let numbers = plan.inputs.iter().filter(|(from, _)| *from == level).flat_map(|(_, numbers)| numbers);
-        let tables = numbers.filter_map(|number| picture.levels[level].iter().find(|table| table.number == *number));
+        let tables = numbers.filter_map(|number| summary.levels[level].iter().find(|table| table.number == *number));
         tables.map(weigh).fold(0, u64::saturating_add)
     };
     of(plan.output_level, |table| table.size) <= of(0, compensated)
@@ -348,18 +348,18 @@ pub(super) fn is_cheap(picture: &LevelSummary<'_>, plan: &CompactionPlan) -> boo
 /// level-0 table is as large as a memtable, however small other tables are: for each that stays, the base is rewritten
 /// once more.
 pub(super) fn plan_level0(
-    picture: &LevelSummary<'_>,
+    summary: &LevelSummary<'_>,
     seed: usize,
     base: usize,
     reason: Reason,
 ) -> Option<CompactionPlan> {
-    let tables = &picture.levels[0];
-    let mut group = closure(picture.order, tables, seed);
+    let tables = &summary.levels[0];
+    let mut group = closure(summary.order, tables, seed);
     if group.iter().any(|at| tables[*at].is_busy) {
         return None;
     }
     let longest = group.iter().map(|at| tables[*at].size).max().unwrap_or(0);
-    let limit = picture.shape.table_bytes.max(longest).saturating_mul(MERGE_TABLES);
+    let limit = summary.shape.table_bytes.max(longest).saturating_mul(MERGE_TABLES);
     let mut bytes = 0u64;
     let fitting = group.iter().rev().take_while(|at| {
         let fits = bytes == 0 || bytes + tables[**at].size <= limit;
@@ -369,7 +369,7 @@ pub(super) fn plan_level0(
     let fitting = fitting.count();
     group.drain(..group.len() - fitting);
     let inputs: Vec<&TableFacts<'_>> = group.iter().map(|at| &tables[*at]).collect();
-    finish(picture, 0, &inputs, base, reason)
+    finish(summary, 0, &inputs, base, reason)
 }
 
 /// Returns the indices of the tables that overlap `seed` directly or through others; newest first, as in the level.
@@ -393,20 +393,20 @@ fn closure(order: &Order, tables: &[TableFacts<'_>], seed: usize) -> Vec<usize> 
 
 /// Plans a merge of one table of a level from 1 to 5 into the next, with neighbors that add no tables below.
 pub(super) fn plan_level(
-    picture: &LevelSummary<'_>,
+    summary: &LevelSummary<'_>,
     level: usize,
     at: usize,
     reason: Reason,
 ) -> Option<CompactionPlan> {
-    let tables = &picture.levels[level];
-    let inputs = grow(picture, level, at);
+    let tables = &summary.levels[level];
+    let inputs = grow(summary, level, at);
     let inputs: Vec<&TableFacts<'_>> = tables[inputs].iter().collect();
-    finish(picture, level, &inputs, level + 1, reason)
+    finish(summary, level, &inputs, level + 1, reason)
 }
 
 /// Returns the range of tables around `at` that share its tables in the next level, within the size limit of a merge.
-fn grow(picture: &LevelSummary<'_>, level: usize, at: usize) -> Range<usize> {
-    let (order, tables, below) = (picture.order, &picture.levels[level], &picture.levels[level + 1]);
+fn grow(summary: &LevelSummary<'_>, level: usize, at: usize) -> Range<usize> {
+    let (order, tables, below) = (summary.order, &summary.levels[level], &summary.levels[level + 1]);
     let under =
         |range: &Range<usize>| overlapping(order, below, tables[range.start].smallest, tables[range.end - 1].largest);
     let mut range = at..at + 1;
@@ -418,7 +418,7 @@ fn grow(picture: &LevelSummary<'_>, level: usize, at: usize) -> Range<usize> {
     else {
         return range;
     };
-    let limit = picture.shape.table_bytes.saturating_mul(MERGE_TABLES);
+    let limit = summary.shape.table_bytes.saturating_mul(MERGE_TABLES);
     let mut bytes = total(&below[shared.clone()]).saturating_add(tables[at].size);
     let mut takes = |table: &TableFacts<'_>, wider: &Range<usize>| {
         let touches = order.compare(table.smallest, high).is_le() && order.compare(table.largest, low).is_ge();
@@ -435,19 +435,19 @@ fn grow(picture: &LevelSummary<'_>, level: usize, at: usize) -> Range<usize> {
 }
 
 /// Plans to move a table one level down; if no data lies below it, to rewrite it in place.
-pub(super) fn sink(picture: &LevelSummary<'_>, level: usize, at: usize, reason: Reason) -> Option<CompactionPlan> {
-    let table = &picture.levels[level][at];
-    let is_bottom = picture.levels[level + 1..]
+pub(super) fn sink(summary: &LevelSummary<'_>, level: usize, at: usize, reason: Reason) -> Option<CompactionPlan> {
+    let table = &summary.levels[level][at];
+    let is_bottom = summary.levels[level + 1..]
         .iter()
-        .all(|deeper| overlapping(picture.order, deeper, table.smallest, table.largest).is_empty());
+        .all(|deeper| overlapping(summary.order, deeper, table.smallest, table.largest).is_empty());
     if !is_bottom {
-        return plan_level(picture, level, at, reason);
+        return plan_level(summary, level, at, reason);
     }
     let span = OutputRange { level, smallest: table.smallest.to_vec(), largest: table.largest.to_vec() };
     let can = !table.is_busy
         && !table.is_fenced
-        && table.greatest_seqno <= picture.oldest_snapshot
-        && is_free(picture, &span);
+        && table.greatest_seqno <= summary.oldest_snapshot
+        && is_free(summary, &span);
     can.then(|| CompactionPlan {
         inputs: vec![(level, vec![table.number])],
         output_level: level,
@@ -460,16 +460,16 @@ pub(super) fn sink(picture: &LevelSummary<'_>, level: usize, at: usize, reason: 
 
 /// Adds the tables of the output level that the inputs overlap, and rejects conflicts with running jobs.
 fn finish(
-    picture: &LevelSummary<'_>,
+    summary: &LevelSummary<'_>,
     level: usize,
     inputs: &[&TableFacts<'_>],
     output_level: usize,
     reason: Reason,
 ) -> Option<CompactionPlan> {
-    let order = picture.order;
+    let order = summary.order;
     let low = inputs.iter().map(|table| table.smallest).reduce(|a, b| order_min(order, a, b))?;
     let high = inputs.iter().map(|table| table.largest).reduce(|a, b| order_max(order, a, b))?;
-    let below = &picture.levels[output_level];
+    let below = &summary.levels[output_level];
     let below = &below[overlapping(order, below, low, high)];
     if inputs.iter().copied().chain(below).any(|table| table.is_busy) {
         return None;
@@ -477,14 +477,14 @@ fn finish(
     let smallest = below.first().map_or(low, |table| order_min(order, low, table.smallest));
     let largest = below.last().map_or(high, |table| order_max(order, high, table.largest));
     let span = OutputRange { level: output_level, smallest: smallest.to_vec(), largest: largest.to_vec() };
-    if !is_free(picture, &span) {
+    if !is_free(summary, &span) {
         return None;
     }
     let can_move = below.is_empty() && (level > 0 || inputs.len() == 1) && {
-        let grandparents = picture.levels.get(output_level + 1).map_or(&[][..], Vec::as_slice);
+        let grandparents = summary.levels.get(output_level + 1).map_or(&[][..], Vec::as_slice);
         let overlap = total(&grandparents[overlapping(order, grandparents, low, high)]);
-        let is_packed = |level: usize| level >= picture.shape.compressed_from;
-        overlap <= picture.shape.table_bytes.saturating_mul(GRANDPARENT_TABLES)
+        let is_packed = |level: usize| level >= summary.shape.compressed_from;
+        overlap <= summary.shape.table_bytes.saturating_mul(GRANDPARENT_TABLES)
             && is_packed(level) == is_packed(output_level)
     };
     let mut plan = CompactionPlan {
@@ -502,9 +502,9 @@ fn finish(
 }
 
 /// True if no running job writes to this range.
-pub(super) fn is_free(picture: &LevelSummary<'_>, span: &OutputRange) -> bool {
-    let order = picture.order;
-    picture.running.iter().all(|other| {
+pub(super) fn is_free(summary: &LevelSummary<'_>, span: &OutputRange) -> bool {
+    let order = summary.order;
+    summary.running.iter().all(|other| {
         other.level != span.level
             || order.compare(&other.largest, &span.smallest).is_lt()
             || order.compare(&span.largest, &other.smallest).is_lt()

@@ -22,42 +22,42 @@ use super::plan::{BOTTOM, CompactionPlan, LevelSummary, Reason};
 use crate::version::LEVELS;
 
 /// True if little data is above the lowest non-empty level.
-pub fn is_compact(picture: &LevelSummary<'_>) -> bool {
-    stands_at_most(picture, |lowest| lowest / picture.shape.fanout.saturating_sub(2).max(1))
+pub fn is_compact(summary: &LevelSummary<'_>) -> bool {
+    stands_at_most(summary, |lowest| lowest / summary.shape.fanout.saturating_sub(2).max(1))
 }
 
 /// True if no data is above the lowest non-empty level.
-pub fn is_single_level(picture: &LevelSummary<'_>) -> bool {
-    stands_at_most(picture, |_| 0)
+pub fn is_single_level(summary: &LevelSummary<'_>) -> bool {
+    stands_at_most(summary, |_| 0)
 }
 
 /// Returns the next merge towards a lean family, when nothing is due.
-pub fn pick_compact(picture: &LevelSummary<'_>) -> Option<CompactionPlan> {
-    if is_compact(picture) { None } else { pick_fullest(picture) }
+pub fn pick_compact(summary: &LevelSummary<'_>) -> Option<CompactionPlan> {
+    if is_compact(summary) { None } else { pick_fullest(summary) }
 }
 
 /// Returns the next merge towards a bare family, when nothing is due.
-pub fn pick_single_level(picture: &LevelSummary<'_>) -> Option<CompactionPlan> {
-    if is_single_level(picture) { None } else { pick_fullest(picture) }
+pub fn pick_single_level(summary: &LevelSummary<'_>) -> Option<CompactionPlan> {
+    if is_single_level(summary) { None } else { pick_fullest(summary) }
 }
 
 /// Returns whether the data above the lowest non-empty level is within the limit that `allowed` computes from that
 /// level's size.
-fn stands_at_most(picture: &LevelSummary<'_>, allowed: impl Fn(u64) -> u64) -> bool {
-    let sizes = picture.sizes();
-    let Some(lowest) = (1..LEVELS).rev().find(|level| sizes[*level] > 0) else { return picture.levels[0].len() <= 1 };
+fn stands_at_most(summary: &LevelSummary<'_>, allowed: impl Fn(u64) -> u64) -> bool {
+    let sizes = summary.sizes();
+    let Some(lowest) = (1..LEVELS).rev().find(|level| sizes[*level] > 0) else { return summary.levels[0].len() <= 1 };
     let above = sizes[..lowest].iter().fold(0, |sum: u64, size| sum.saturating_add(*size));
     above <= allowed(sizes[lowest])
 }
 
 /// Picks level 0 first, then the largest level.
-fn pick_fullest(picture: &LevelSummary<'_>) -> Option<CompactionPlan> {
-    if !picture.running.is_empty() {
+fn pick_fullest(summary: &LevelSummary<'_>) -> Option<CompactionPlan> {
+    if !summary.running.is_empty() {
         return None;
     }
-    let (sizes, base) = (picture.sizes(), picture.targets().base);
+    let (sizes, base) = (summary.sizes(), summary.targets().base);
     let mut levels: Vec<usize> = (1..BOTTOM).filter(|level| sizes[*level] > 0).collect();
     levels.sort_by_key(|level| Reverse(sizes[*level]));
-    let level0 = pick_level0(picture, base, Reason::Space);
-    level0.or_else(|| levels.into_iter().find_map(|level| pick_level(picture, level, Reason::Space)))
+    let level0 = pick_level0(summary, base, Reason::Space);
+    level0.or_else(|| levels.into_iter().find_map(|level| pick_level(summary, level, Reason::Space)))
 }

@@ -184,23 +184,23 @@ impl Compactor {
         settles: Option<u64>,
     ) -> (Option<Pick>, bool) {
         let spans = taken.spans(family.id());
-        let picture = self.picture_of(family, view, &spans, horizon, taken);
+        let summary = self.summary_of(family, view, &spans, horizon, taken);
         let pick_expired = || match settles {
-            Some(newest) => expired::pick_any(&picture, newest),
-            None => expired::pick_dense(&picture),
+            Some(newest) => expired::pick_any(&summary, newest),
+            None => expired::pick_dense(&summary),
         };
         let ranked = |urgency: Urgency| move |plan| Pick { urgency, plan };
-        let pick = expired::pick_drop(&picture).map(ranked(Urgency::Drop));
+        let pick = expired::pick_drop(&summary).map(ranked(Urgency::Drop));
         let pick = pick.or_else(|| {
-            let plan = pick::pick(&picture)?;
+            let plan = pick::pick(&summary)?;
             Some(Pick { urgency: Urgency::DueEvents(plan.score), plan })
         });
         let pick = pick
-            .or_else(|| self.pick_compact(family, view, &picture, taken, settles?).map(ranked(Urgency::Space)))
+            .or_else(|| self.pick_compact(family, view, &summary, taken, settles?).map(ranked(Urgency::Space)))
             .or_else(|| pick_expired().map(ranked(Urgency::Expired)))
-            .or_else(|| self.pick_stale(family, view, &picture, taken, Reason::Values).map(ranked(Urgency::Values)))
-            .or_else(|| pick::pick_idle(&picture).map(ranked(Urgency::Idle)));
-        let may_expire = picture.levels.iter().flatten().any(|table| table.expiry.is_some());
+            .or_else(|| self.pick_stale(family, view, &summary, taken, Reason::Values).map(ranked(Urgency::Values)))
+            .or_else(|| pick::pick_idle(&summary).map(ranked(Urgency::Idle)));
+        let may_expire = summary.levels.iter().flatten().any(|table| table.expiry.is_some());
         (pick, !spans.is_empty() || may_expire)
     }
 
@@ -210,11 +210,11 @@ impl Compactor {
         &self,
         family: &Family,
         view: &View,
-        picture: &LevelSummary<'_>,
+        summary: &LevelSummary<'_>,
         taken: &Taken<'_>,
         newest: u64,
     ) -> Option<CompactionPlan> {
-        if !picture.running.is_empty() || picture.levels[0].iter().any(|table| table.number >= newest) {
+        if !summary.running.is_empty() || summary.levels[0].iter().any(|table| table.number >= newest) {
             return None;
         }
         let towards = if holds_pointers(&view.levels) {
@@ -223,7 +223,7 @@ impl Compactor {
             space_compaction::pick_compact
         };
         // Merge first, because merging shows which values are garbage; afterwards the live values are moved only once.
-        towards(picture).or_else(|| self.pick_stale(family, view, picture, taken, Reason::Space))
+        towards(summary).or_else(|| self.pick_stale(family, view, summary, taken, Reason::Space))
     }
 
     /// Returns a plan to rewrite a table that points into blob files with mostly garbage.
@@ -231,7 +231,7 @@ impl Compactor {
         &self,
         family: &Family,
         view: &View,
-        picture: &LevelSummary<'_>,
+        summary: &LevelSummary<'_>,
         taken: &Taken<'_>,
         reason: Reason,
     ) -> Option<CompactionPlan> {
@@ -247,7 +247,7 @@ impl Compactor {
         };
         let bytes: HashMap<u64, u64> = tables.map(|meta| (meta.number, bytes_of(meta))).collect();
         let of = |number| if taken.is_kept(number) { 0 } else { bytes.get(&number).copied().unwrap_or(0) };
-        blob_gc::pick_stale(picture, reason, &of)
+        blob_gc::pick_stale(summary, reason, &of)
     }
 
     pub(super) fn compact_range(&self, family: &Family, bounds: &CursorBounds, step: &dyn Fn() -> bool) -> Result<()> {
@@ -263,11 +263,11 @@ impl Compactor {
                 let planned = self.catalog().claims.pick(u64::MAX, |taken| {
                     let (view, spans) = (family.view(), taken.spans(family.id()));
                     let horizon = self.catalog().snapshots.horizon_now(self.catalog().reads.expiry_clock());
-                    let mut picture = self.picture_of(family, &view, &spans, &horizon, taken);
-                    for table in picture.levels[BOTTOM].iter_mut().filter(|table| !taken.is_kept(table.number)) {
+                    let mut summary = self.summary_of(family, &view, &spans, &horizon, taken);
+                    for table in summary.levels[BOTTOM].iter_mut().filter(|table| !taken.is_kept(table.number)) {
                         table.hidden = hidden.get(&table.number).copied().unwrap_or(0);
                     }
-                    next = pick::plan_range(&picture, level, low, high, newest);
+                    next = pick::plan_range(&summary, level, low, high, newest);
                     match &next {
                         RangeStep::Run(plan) => Some((family.clone(), plan.clone())),
                         RangeStep::Wait | RangeStep::Done => None,
@@ -289,8 +289,8 @@ impl Compactor {
 
     /// Runs a plan; returns the blocks to load into the cache after its inputs are released.
     fn run_plan(&self, family: &Family, plan: &CompactionPlan) -> Result<Prepopulation> {
-        let (picture, started) = (MergeView::of(family), self.context().now_nanos());
-        let inputs = find_inputs(&picture.levels, plan);
+        let (summary, started) = (MergeView::of(family), self.context().now_nanos());
+        let inputs = find_inputs(&summary.levels, plan);
         if family.is_dropped() || inputs.len() != plan.inputs.iter().map(|(_, numbers)| numbers.len()).sum::<usize>() {
             return Ok(Prepopulation::default()); // dropped meanwhile
         }
@@ -298,7 +298,7 @@ impl Compactor {
         let outcome = match plan.action {
             PlanAction::Move => self.move_tables(family, plan, &inputs, started).map(|()| Prepopulation::default()),
             PlanAction::Drop => self.drop_tables(family, plan, &inputs, started).map(|()| Prepopulation::default()),
-            PlanAction::Merge => self.merge_tables(family, plan, (&picture, &inputs), started),
+            PlanAction::Merge => self.merge_tables(family, plan, (&summary, &inputs), started),
         };
         if family.is_dropped() {
             self.write_path().revise_stall();
@@ -341,22 +341,22 @@ impl Compactor {
         &self,
         family: &Family,
         plan: &CompactionPlan,
-        (picture, inputs): (&MergeView, &[Input]),
+        (summary, inputs): (&MergeView, &[Input]),
         started: u64,
     ) -> Result<Prepopulation> {
         let stale = stale_files(
             family,
-            &picture.levels,
+            &summary.levels,
             plan.thrift(),
             &self.catalog().claims.resting(self.context().now_nanos()),
         );
-        let (written, through) = match self.merge_once(family, plan, (picture, inputs), &stale, false) {
+        let (written, through) = match self.merge_once(family, plan, (summary, inputs), &stale, false) {
             // The damage may have occurred in memory or during a file read. Retry once with verified inputs; then
             // quarantine the damaged table, and record that.
-            Err(error) if error.is_corruption() => self.merge_once(family, plan, (picture, inputs), &stale, true)?,
+            Err(error) if error.is_corruption() => self.merge_once(family, plan, (summary, inputs), &stale, true)?,
             // Moving values needs disk space too, so retry without it.
             Err(error) if error.is_out_of_space() && !plan.is_for_values() && points_into(inputs, &stale) => {
-                self.merge_once(family, plan, (picture, inputs), &BTreeSet::new(), false)?
+                self.merge_once(family, plan, (summary, inputs), &BTreeSet::new(), false)?
             }
             outcome => outcome?,
         };
@@ -435,11 +435,11 @@ impl Compactor {
         &self,
         family: &Family,
         plan: &CompactionPlan,
-        (picture, inputs): (&MergeView, &[Input]),
+        (summary, inputs): (&MergeView, &[Input]),
         collects: &BTreeSet<Uid>,
         checks_inputs: bool,
     ) -> Result<(PassResult, u64)> {
-        let MergeView { levels, lost_ranges } = picture;
+        let MergeView { levels, lost_ranges } = summary;
         let mut expected = Ledger::default();
         let (mut summed, mut properties) = (true, Vec::new());
         for (_, table) in inputs {
@@ -696,7 +696,7 @@ fn holds_pointers(levels: &TableLevels) -> bool {
 }
 
 impl Compactor {
-    fn picture_of<'a>(
+    fn summary_of<'a>(
         &self,
         family: &'a Family,
         view: &'a View,
@@ -706,21 +706,21 @@ impl Compactor {
     ) -> LevelSummary<'a> {
         let busy = |number| taken.is_busy(number);
         let oldest = horizon.boundaries.first().copied();
-        let picture = LevelSummary::new(&view.levels, shape(family.options()), spans, oldest, busy);
-        let mut picture = LevelSummary { expired: horizon.expired, ..picture.fenced(&view.lost_ranges) };
-        for table in picture.levels.iter_mut().flatten() {
+        let summary = LevelSummary::new(&view.levels, shape(family.options()), spans, oldest, busy);
+        let mut summary = LevelSummary { expired: horizon.expired, ..summary.fenced(&view.lost_ranges) };
+        for table in summary.levels.iter_mut().flatten() {
             table.is_kept = taken.keeps_expired(table.number);
             let may_go = table.expiry.is_some_and(|of| of.count == table.entries && of.all_by(horizon.expired));
             table.is_in_memory = may_go && (!self.context().companions.may_drop_unread() || is_in_memory(view, table));
         }
         let stay = |number| taken.is_kept(number);
-        picture.levels.iter_mut().flatten().filter(|table| stay(table.number)).for_each(|table| table.tombstones = 0);
+        summary.levels.iter_mut().flatten().filter(|table| stay(table.number)).for_each(|table| table.tombstones = 0);
         if self.context().companions.has_rows() {
             // The protector's own rows may be tombstones, which stay; merging a table to drop tombstones is useless
             // then.
-            picture.levels.iter_mut().flatten().for_each(|table| table.tombstones = 0);
+            summary.levels.iter_mut().flatten().for_each(|table| table.tombstones = 0);
         }
-        picture
+        summary
     }
 }
 

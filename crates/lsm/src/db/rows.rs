@@ -19,7 +19,7 @@ use crate::ledger::Ledger;
 use crate::memtable::Memtable;
 use crate::merge::MergeCursor;
 use crate::names::StoreFileName;
-use crate::seam::{Companions, Draft, Emitted};
+use crate::seam::{Companions, Emitted, PendingWrite};
 use crate::sst::not_served;
 use crate::values::BlobRef;
 use crate::version::TableMeta;
@@ -115,8 +115,9 @@ pub(super) fn take_given(companions: &dyn Companions, given: &mut EmittedRows, r
     for mut row in rows {
         if row.companion().is_empty() {
             let (key, value, mut companion) = (row.key(), row.value(), Vec::new());
-            let draft = Draft { family: row.family, kind: row.kind(), key, value, entries: &[], key_hash: None };
-            companions.on_write(&draft, &mut companion)?;
+            let pending =
+                PendingWrite { family: row.family, kind: row.kind(), key, value, entries: &[], key_hash: None };
+            companions.on_write(&pending, &mut companion)?;
             companions.bind(&mut companion, None, row.seqno);
             row.accompany(&companion);
         }

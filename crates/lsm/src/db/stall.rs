@@ -59,8 +59,8 @@ impl WritePath {
             if debt::is_small(view.levels.level(0).tables().len(), bytes, options.fanout, &limits) {
                 return Stall::Go;
             }
-            let picture = LevelSummary::new(&view.levels, shape(options), &[], None, |_| false);
-            let mut debt = debt::debt(&picture);
+            let summary = LevelSummary::new(&view.levels, shape(options), &[], None, |_| false);
+            let mut debt = debt::debt(&summary);
             // Above a quarantined or postponed table, level 0 grows whatever writers do, so throttling them would never
             // end.
             let tables = view.levels.iter().flat_map(|level| level.tables());

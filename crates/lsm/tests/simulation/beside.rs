@@ -4,7 +4,7 @@
 use std::sync::{Arc, LazyLock};
 
 use waxseal_lsm::record::{Kind, Record};
-use waxseal_lsm::seam::{Companions, Draft};
+use waxseal_lsm::seam::{Companions, PendingWrite};
 use waxseal_meta::builtin::{Expiry, Labels, standard};
 use waxseal_meta::provider::{EXPIRY, LABELS};
 use waxseal_meta::{Seal, Sealer};
@@ -43,8 +43,8 @@ pub fn seal(key: &[u8], value: &[u8], entries: &[(u16, Vec<u8>)]) -> Seal {
     let entries: Vec<(u16, &[u8])> = entries.iter().map(|(id, entry)| (*id, &entry[..])).collect();
     let protector = &*WITH_ENTRIES;
     let mut companion = Vec::new();
-    let draft = Draft { family: 0, kind: Kind::Put, key, value, key_hash: None, entries: &entries };
-    protector.on_write(&draft, &mut companion).expect("entries of providers that are there");
+    let pending = PendingWrite { family: 0, kind: Kind::Put, key, value, key_hash: None, entries: &entries };
+    protector.on_write(&pending, &mut companion).expect("entries of providers that are there");
     protector.bind(&mut companion, None, 1);
     let record = Record { key, seqno: 1, kind: Kind::Put, value, companion: &companion };
     Sealer::seal_of(&record).expect("companions").expect("a seal")

@@ -17,7 +17,7 @@ use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::names::system_id;
 use waxseal_lsm::options::Durability;
 use waxseal_lsm::record::{Kind, Record, Seqno};
-use waxseal_lsm::seam::{Companions, Draft, Emitted, Emitting};
+use waxseal_lsm::seam::{Companions, Emitted, Emitting, PendingWrite};
 
 use crate::oracle::Change;
 
@@ -182,7 +182,7 @@ impl Above for Watching {
         }
         let key = row_key(&name_of(family.name, record.key, record.value), record.seqno);
         let mut companion = Vec::new();
-        let draft = Draft {
+        let pending = PendingWrite {
             family: system_id(LOG_NUMBER),
             kind: Kind::Put,
             key: &key,
@@ -190,7 +190,7 @@ impl Above for Watching {
             entries: &[],
             key_hash: None,
         };
-        self.0.on_write(&draft, &mut companion)?;
+        self.0.on_write(&pending, &mut companion)?;
         self.0.bind(&mut companion, None, record.seqno);
         rows.push(Emitted::new(system_id(LOG_NUMBER), record.seqno, &key, &value).with_companion(&companion));
         Ok(())

@@ -13,7 +13,7 @@ use waxseal_lsm::env::{Random, SeededRandom};
 use waxseal_lsm::options::{CfOptions, Durability, Settings};
 use waxseal_lsm::read::UserCursor;
 use waxseal_lsm::record::{Kind, Record};
-use waxseal_lsm::seam::{Companions, Draft};
+use waxseal_lsm::seam::{Companions, PendingWrite};
 use waxseal_lsm::version::TableMeta;
 use waxseal_meta::Sealer;
 use waxseal_meta::builtin::{Expiry, standard};
@@ -134,9 +134,15 @@ impl Walk {
             value.resize(length.max(value.len()), b'v');
             let bytes = expiry.map(Expiry::at);
             let entries: Vec<(u16, &[u8])> = bytes.iter().map(|bytes| (EXPIRY, &bytes[..])).collect();
-            let draft =
-                Draft { family: 0, kind: Kind::Put, key: &key, value: &value, key_hash: None, entries: &entries };
-            batch.push_draft(&mut { draft }, self.db().companions()).expect("a batch");
+            let pending = PendingWrite {
+                family: 0,
+                kind: Kind::Put,
+                key: &key,
+                value: &value,
+                key_hash: None,
+                entries: &entries,
+            };
+            batch.push_pending(&mut { pending }, self.db().companions()).expect("a batch");
             self.content.insert(key, (value, expiry));
         }
         self.db().commit(&mut batch, Durability::Sync).expect("commit");

@@ -12,7 +12,7 @@ use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::error::Result;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings, Verify};
 use waxseal_lsm::record::{Kind, Record, Seqno};
-use waxseal_lsm::seam::{Check, Companions, Draft, Plain, Protection};
+use waxseal_lsm::seam::{Check, Companions, PendingWrite, Plain, Protection};
 use waxseal_meta::builtin::{Expiry, standard};
 use waxseal_meta::provider::EXPIRY;
 use waxseal_meta::{Sealer, annotations};
@@ -42,18 +42,19 @@ struct Careless {
 }
 
 impl Companions for Careless {
-    fn on_write(&self, draft: &Draft<'_>, out: &mut Vec<u8>) -> Result<()> {
-        if !draft.key.starts_with(b"x") {
-            return self.right.on_write(draft, out);
+    fn on_write(&self, pending: &PendingWrite<'_>, out: &mut Vec<u8>) -> Result<()> {
+        if !pending.key.starts_with(b"x") {
+            return self.right.on_write(pending, out);
         }
         match self.forgery {
-            Forgery::Value => self.right.on_write(&Draft { value: b"another", ..*draft }, out),
-            Forgery::Key => self.right.on_write(&Draft { key: b"x another", key_hash: None, ..*draft }, out),
+            Forgery::Value => self.right.on_write(&PendingWrite { value: b"another", ..*pending }, out),
+            Forgery::Key => self.right.on_write(&PendingWrite { key: b"x another", key_hash: None, ..*pending }, out),
             Forgery::Missing => Ok(()),
             Forgery::Expiry => {
                 let (mut later, mut given) = (Vec::new(), Vec::new());
-                self.right.on_write(&Draft { entries: &[(EXPIRY, &Expiry::at(u64::MAX))], ..*draft }, &mut later)?;
-                self.right.on_write(&Draft { entries: &[(EXPIRY, &Expiry::at(1))], ..*draft }, &mut given)?;
+                self.right
+                    .on_write(&PendingWrite { entries: &[(EXPIRY, &Expiry::at(u64::MAX))], ..*pending }, &mut later)?;
+                self.right.on_write(&PendingWrite { entries: &[(EXPIRY, &Expiry::at(1))], ..*pending }, &mut given)?;
                 out.extend_from_slice(&later[..annotations::SEAL_BYTES]);
                 out.extend_from_slice(&given[annotations::SEAL_BYTES..]);
                 Ok(())

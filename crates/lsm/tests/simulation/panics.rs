@@ -16,7 +16,7 @@ use waxseal_lsm::error::{ErrorKind, Result};
 use waxseal_lsm::options::{CfOptions, Durability, Settings};
 use waxseal_lsm::order::{Comparator, Order};
 use waxseal_lsm::record::Kind;
-use waxseal_lsm::seam::{Companions, Draft};
+use waxseal_lsm::seam::{Companions, PendingWrite};
 
 /// The checks that must find the planted bugs.
 #[cfg(feature = "planted")]
@@ -57,8 +57,8 @@ impl Comparator for Wary {
 struct Touchy;
 
 impl Companions for Touchy {
-    fn on_write(&self, draft: &Draft<'_>, _out: &mut Vec<u8>) -> Result<()> {
-        assert_ne!(draft.key, b"boom", "such a key is not kept");
+    fn on_write(&self, pending: &PendingWrite<'_>, _out: &mut Vec<u8>) -> Result<()> {
+        assert_ne!(pending.key, b"boom", "such a key is not kept");
         Ok(())
     }
 }

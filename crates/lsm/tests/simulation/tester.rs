@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use waxseal_lsm::checksum::{hash, mix};
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::record::{Kind, Record, companion};
-use waxseal_lsm::seam::{Build, Check, Companions, Draft, Emitted, Emitting, Protection};
+use waxseal_lsm::seam::{Build, Check, Companions, Emitted, Emitting, PendingWrite, Protection};
 
 /// The family that receives rows.
 pub const ROWS: u32 = 1;
@@ -44,8 +44,8 @@ fn stamp(kind: Kind, key: &[u8], value: &[u8]) -> Vec<u8> {
 }
 
 impl Companions for Tester {
-    fn on_write(&self, draft: &Draft<'_>, out: &mut Vec<u8>) -> Result<()> {
-        out.extend(stamp(draft.kind, draft.key, draft.value));
+    fn on_write(&self, pending: &PendingWrite<'_>, out: &mut Vec<u8>) -> Result<()> {
+        out.extend(stamp(pending.kind, pending.key, pending.value));
         Ok(())
     }
     fn rekey(&self, companion: &mut [u8], old_key: &[u8], new_key: &[u8]) {

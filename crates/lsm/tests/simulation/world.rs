@@ -17,7 +17,7 @@ use waxseal_lsm::lost_range::LostRange;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, SealLayout, Settings, Verify};
 use waxseal_lsm::order::{Comparator, Order};
 use waxseal_lsm::record::{Kind, Seqno};
-use waxseal_lsm::seam::{Companions, Draft, Plain};
+use waxseal_lsm::seam::{Companions, PendingWrite, Plain};
 use waxseal_meta::care::{Digest, digest};
 use waxseal_meta::exchange::{ExportRequest, Policy, export, import};
 use waxseal_meta::provider::{EXPIRY, LABELS};
@@ -433,7 +433,7 @@ impl World {
                     match &self.sealer {
                         // Sometimes the caller supplies the seal.
                         Some(sealer) if value.len() % 4 == 1 => {
-                            let draft = Draft {
+                            let pending = PendingWrite {
                                 family: family.id(),
                                 kind: Kind::Put,
                                 key,
@@ -441,7 +441,7 @@ impl World {
                                 key_hash: None,
                                 entries: &entries,
                             };
-                            sealer.push_sealed_given(&mut batch, &draft, self.seal(key, value))?;
+                            sealer.push_sealed_given(&mut batch, &pending, self.seal(key, value))?;
                         }
                         _ => batch.push_given(family.id(), Kind::Put, key, value, &entries, db.companions())?,
                     }

@@ -17,7 +17,7 @@ use waxseal_lsm::ledger::Ledger;
 use waxseal_lsm::options::{CfOptions, Compression, Durability};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::Kind;
-use waxseal_lsm::seam::{Companions, Draft};
+use waxseal_lsm::seam::{Companions, PendingWrite};
 use waxseal_lsm::sst::{Writer, WriterSettings};
 use waxseal_lsm::version::{Edit, EditChange, Manifest, TableMeta, family, recover};
 use waxseal_meta::Sealer;
@@ -69,8 +69,8 @@ fn committed(rows: &[Row]) -> Db {
         }
         let (kind, value) = value.map_or((Kind::Delete, &b""[..]), |value| (Kind::Put, value));
         let mut batch = Batch::new();
-        let mut draft = Draft { family: 0, kind, key, value, key_hash: None, entries: &entries };
-        batch.push_draft(&mut draft, db.companions()).unwrap();
+        let mut pending = PendingWrite { family: 0, kind, key, value, key_hash: None, entries: &entries };
+        batch.push_pending(&mut pending, db.companions()).unwrap();
         db.commit(&mut batch, Durability::Os).unwrap();
     }
     db

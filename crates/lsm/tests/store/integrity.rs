@@ -15,7 +15,7 @@ use waxseal_lsm::error::{Error, Result, Verdict};
 use waxseal_lsm::lost_range::LostRange;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Verify};
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Record};
-use waxseal_lsm::seam::{Check, Companions, Draft, Protection};
+use waxseal_lsm::seam::{Check, Companions, PendingWrite, Protection};
 use waxseal_lsm::sst::fuzzing::CorruptionSite;
 
 use crate::protector::TestProtector;
@@ -635,9 +635,9 @@ impl Above for Asked {
     fn beneath(&self) -> &dyn Companions {
         &self.protector
     }
-    fn on_write(&self, draft: &Draft<'_>, out: &mut Vec<u8>) -> Result<()> {
+    fn on_write(&self, pending: &PendingWrite<'_>, out: &mut Vec<u8>) -> Result<()> {
         self.made.fetch_add(1, Ordering::SeqCst);
-        self.protector.on_write(draft, out)
+        self.protector.on_write(pending, out)
     }
     fn verify(&self, record: &Record<'_>, key_hash: u64, source: Protection) -> Check {
         self.looked_at.fetch_add(1, Ordering::SeqCst);

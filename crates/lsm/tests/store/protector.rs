@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use waxseal_lsm::checksum::{crc, hash, mix};
 use waxseal_lsm::error::Result;
 use waxseal_lsm::record::{Kind, Record, Seqno, companion};
-use waxseal_lsm::seam::{Check, Companions, Draft, Protection};
+use waxseal_lsm::seam::{Check, Companions, PendingWrite, Protection};
 
 /// A word computed without the seqno, which binding adds to it.
 #[derive(Default)]
@@ -25,9 +25,9 @@ fn bound(word: u64, seqno: Seqno) -> u64 {
 }
 
 impl Companions for TestProtector {
-    fn on_write(&self, draft: &Draft<'_>, out: &mut Vec<u8>) -> Result<()> {
+    fn on_write(&self, pending: &PendingWrite<'_>, out: &mut Vec<u8>) -> Result<()> {
         out.push(companion::WORD8);
-        out.extend_from_slice(&word(draft.kind, hash(draft.key), draft.value).to_le_bytes());
+        out.extend_from_slice(&word(pending.kind, hash(pending.key), pending.value).to_le_bytes());
         Ok(())
     }
     fn bind(&self, companion: &mut [u8], old: Option<Seqno>, new: Seqno) {

@@ -17,7 +17,7 @@ use waxseal_lsm::error::{ErrorKind, Verdict as Damaged};
 use waxseal_lsm::options::CfOptions;
 use waxseal_lsm::order::{Comparator, Order};
 use waxseal_lsm::record::{Kind, Record, companion};
-use waxseal_lsm::seam::{Check, Companions, Draft, Protection};
+use waxseal_lsm::seam::{Check, Companions, PendingWrite, Protection};
 use waxseal_meta::builtin::standard;
 use waxseal_meta::provider::LABELS;
 use waxseal_meta::verdict::SealVerdict;
@@ -28,7 +28,9 @@ const NEIGHBOURS: [&[u8]; 7] = [b"", b"a", b"a\0", b"a\0\xff", b"a\x01", b"a\x01
 
 fn sealed(sealer: &Sealer, kind: Kind, key: &[u8], value: &[u8], seqno: u64) -> Owned {
     let mut companion = Vec::new();
-    sealer.on_write(&Draft { family: 0, kind, key, value, key_hash: None, entries: &[] }, &mut companion).unwrap();
+    sealer
+        .on_write(&PendingWrite { family: 0, kind, key, value, key_hash: None, entries: &[] }, &mut companion)
+        .unwrap();
     sealer.bind(&mut companion, None, seqno);
     Owned { key: key.into(), seqno, kind, value: value.into(), companion }
 }
@@ -411,9 +413,15 @@ fn case_19_cut_and_endless_companions() {
     let sealer = Sealer::new().with(standard());
     let mut companion = Vec::new();
     let label = waxseal_meta::builtin::Labels::of(&[("a", "b")]).unwrap();
-    let draft =
-        Draft { family: 0, kind: Kind::Put, key: b"k", value: b"v", key_hash: None, entries: &[(LABELS, &label)] };
-    sealer.on_write(&draft, &mut companion).unwrap();
+    let pending = PendingWrite {
+        family: 0,
+        kind: Kind::Put,
+        key: b"k",
+        value: b"v",
+        key_hash: None,
+        entries: &[(LABELS, &label)],
+    };
+    sealer.on_write(&pending, &mut companion).unwrap();
     sealer.bind(&mut companion, None, 3);
     fn record(companion: &[u8]) -> Record<'_> {
         Record { key: b"k", seqno: 3, kind: Kind::Put, value: b"v", companion }

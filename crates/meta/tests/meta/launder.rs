@@ -15,7 +15,7 @@ use waxseal_lsm::ledger::Ledger;
 use waxseal_lsm::options::{CfOptions, Compression};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, Seqno};
-use waxseal_lsm::seam::{Companions, Draft, Protection, RecordSource};
+use waxseal_lsm::seam::{Companions, PendingWrite, Protection, RecordSource};
 use waxseal_meta::{Adoption, SealCounts, Sealer};
 
 const DIR: &str = "/store";
@@ -34,7 +34,7 @@ impl Owned {
         let (key, value, mut companion) = (key.as_bytes().to_vec(), value.as_bytes().to_vec(), Vec::new());
         sealer
             .on_write(
-                &Draft { family: 0, kind, key: &key, value: &value, key_hash: None, entries: &[] },
+                &PendingWrite { family: 0, kind, key: &key, value: &value, key_hash: None, entries: &[] },
                 &mut companion,
             )
             .unwrap();

@@ -274,7 +274,7 @@ fn a_flipped_expiry_ends_nothing() {
     let protector = sealer();
     let mut companion = Vec::new();
     let expiry = Expiry::at(1000);
-    let draft = waxseal_lsm::seam::Draft {
+    let pending = waxseal_lsm::seam::PendingWrite {
         family: 0,
         kind: Kind::Put,
         key: b"k",
@@ -282,7 +282,7 @@ fn a_flipped_expiry_ends_nothing() {
         key_hash: None,
         entries: &[(EXPIRY, &expiry)],
     };
-    protector.on_write(&draft, &mut companion).unwrap();
+    protector.on_write(&pending, &mut companion).unwrap();
     protector.bind(&mut companion, None, 5);
     let record = |companion| Record { key: b"k", seqno: 5, kind: Kind::Put, value: b"v", companion };
     assert!(protector.expired(&record(&companion), &|| 1000) && !protector.expired(&record(&companion), &|| 999));
@@ -376,7 +376,7 @@ fn an_entry_that_was_hit_is_told_and_the_value_served() {
     let protector = sealer();
     let mut companion = Vec::new();
     let labels = Labels::of(&[("name", "text")]).unwrap();
-    let draft = waxseal_lsm::seam::Draft {
+    let pending = waxseal_lsm::seam::PendingWrite {
         family: 0,
         kind: Kind::Put,
         key: b"k",
@@ -384,7 +384,7 @@ fn an_entry_that_was_hit_is_told_and_the_value_served() {
         key_hash: None,
         entries: &[(LABELS, &labels)],
     };
-    protector.on_write(&draft, &mut companion).unwrap();
+    protector.on_write(&pending, &mut companion).unwrap();
     protector.bind(&mut companion, None, 5);
     let record = |companion| Record { key: b"k", seqno: 5, kind: Kind::Put, value: b"v", companion };
     let verified = verified_meta_of(&protector, &record(&companion), LABELS).unwrap().unwrap();

@@ -18,7 +18,7 @@ use waxseal_lsm::interrupt;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, Record, Seqno};
-use waxseal_lsm::seam::{Companions, Draft};
+use waxseal_lsm::seam::{Companions, PendingWrite};
 use waxseal_lsm::sst::{Writer, WriterSettings};
 use waxseal_meta::builtin::{Labels, standard};
 use waxseal_meta::care::{Finding, Outcome, Progress, Report, Rung, SalvageOptions, salvage};
@@ -53,16 +53,16 @@ fn write_table(sim: &SimFs, number: u8, rows: &[Row<'_>], is_sealed: &dyn Fn(&st
 }
 
 fn write_table_of(sim: &SimFs, family: u32, number: u8, rows: &[Row<'_>], is_sealed: &dyn Fn(&str) -> bool) -> PathBuf {
-    write_table_by(sim, family, number, rows, &mut |draft, seqno| {
-        let is_sealed = is_sealed(std::str::from_utf8(draft.key).unwrap());
-        if is_sealed { companions_of(draft, seqno) } else { Vec::new() }
+    write_table_by(sim, family, number, rows, &mut |pending, seqno| {
+        let is_sealed = is_sealed(std::str::from_utf8(pending.key).unwrap());
+        if is_sealed { companions_of(pending, seqno) } else { Vec::new() }
     })
 }
 
 /// What stands beside a record: its seal, and what the draft says.
-fn companions_of(draft: &Draft<'_>, seqno: Seqno) -> Vec<u8> {
+fn companions_of(pending: &PendingWrite<'_>, seqno: Seqno) -> Vec<u8> {
     let (sealer, mut companions) = (Sealer::new().with(standard()), Vec::new());
-    sealer.on_write(draft, &mut companions).unwrap();
+    sealer.on_write(pending, &mut companions).unwrap();
     sealer.bind(&mut companions, None, seqno);
     companions
 }
@@ -72,7 +72,7 @@ fn write_table_by(
     family: u32,
     number: u8,
     rows: &[Row<'_>],
-    companions: &mut dyn FnMut(&Draft<'_>, Seqno) -> Vec<u8>,
+    companions: &mut dyn FnMut(&PendingWrite<'_>, Seqno) -> Vec<u8>,
 ) -> PathBuf {
     write_all(sim, number, (family, rows), companions, &mut |settings| settings, &|writer| writer)
 }
@@ -87,7 +87,7 @@ fn write_all(
     sim: &SimFs,
     number: u8,
     (family, rows): (u32, &[Row<'_>]),
-    companions: &mut dyn FnMut(&Draft<'_>, Seqno) -> Vec<u8>,
+    companions: &mut dyn FnMut(&PendingWrite<'_>, Seqno) -> Vec<u8>,
     settings: &mut dyn FnMut(WriterSettings) -> WriterSettings,
     how: &dyn Fn(Writer) -> Writer,
 ) -> PathBuf {
@@ -113,8 +113,8 @@ fn write_all(
             Some(value) => (Kind::Put, value.as_bytes()),
             None => (Kind::Delete, &b""[..]),
         };
-        let draft = Draft { family, kind, key: key.as_bytes(), value: bytes, key_hash: None, entries: &[] };
-        let companion = &companions(&draft, *seqno)[..];
+        let pending = PendingWrite { family, kind, key: key.as_bytes(), value: bytes, key_hash: None, entries: &[] };
+        let companion = &companions(&pending, *seqno)[..];
         writer.add(&Record { key: key.as_bytes(), seqno: *seqno, kind, value: bytes, companion }).unwrap();
     }
     writer.finish().unwrap();
@@ -735,9 +735,9 @@ fn a_record_that_fills_a_hole_may_have_an_older_label() {
         let sim = SimFs::new(3);
         let write = |number, rows: &[Row<'_>], with: bool, text| {
             let label = Labels::of(&[("label", text)]).unwrap();
-            write_table_by(&sim, 0, number, rows, &mut |draft, seqno| {
-                let entries: &[(u16, &[u8])] = if with && draft.key == b"k" { &[(LABELS, &label[..])] } else { &[] };
-                companions_of(&Draft { entries, ..*draft }, seqno)
+            write_table_by(&sim, 0, number, rows, &mut |pending, seqno| {
+                let entries: &[(u16, &[u8])] = if with && pending.key == b"k" { &[(LABELS, &label[..])] } else { &[] };
+                companions_of(&PendingWrite { entries, ..*pending }, seqno)
             })
         };
         write(10, &[("k", 2, v)], filling, "older");

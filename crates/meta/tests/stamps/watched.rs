@@ -14,7 +14,7 @@ use waxseal_lsm::error::Result;
 use waxseal_lsm::names::system_id;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
 use waxseal_lsm::record::{Kind, Record, Seqno};
-use waxseal_lsm::seam::{Build, Check, Companions, Draft, Emitted, Emitting, Protection};
+use waxseal_lsm::seam::{Build, Check, Companions, Emitted, Emitting, PendingWrite, Protection};
 use waxseal_meta::builtin::standard;
 use waxseal_meta::stamp::{Stamp, StampValues, StampVerb};
 use waxseal_meta::{Emitter, Sealer};
@@ -165,8 +165,9 @@ impl Watched {
 
     pub(crate) fn put(&self, key: &[u8], value: &[u8], stamp: &Stamp) -> Seqno {
         let mut batch = Batch::new();
-        let draft = Draft { family: self.family.id(), kind: Kind::Put, key, value, key_hash: None, entries: &[] };
-        self.sealer.push_stamped(&mut batch, &draft, None, stamp).unwrap();
+        let pending =
+            PendingWrite { family: self.family.id(), kind: Kind::Put, key, value, key_hash: None, entries: &[] };
+        self.sealer.push_stamped(&mut batch, &pending, None, stamp).unwrap();
         self.db.commit(&mut batch, Durability::Os).unwrap()
     }
 

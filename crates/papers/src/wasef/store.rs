@@ -11,7 +11,7 @@ use waxseal_lsm::db::{At, Db, Family, Parts};
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::options::Durability;
 use waxseal_lsm::record::{Kind, Record, Seqno};
-use waxseal_lsm::seam::Draft;
+use waxseal_lsm::seam::PendingWrite;
 use waxseal_meta::Sealer;
 use waxseal_registry::{Mode, Operation, Options, Registrar, Registration, Scope, Session, Setup, StampVerb, Target};
 
@@ -129,9 +129,9 @@ impl Writer<'_> {
     ) -> Result<Seqno> {
         let family = self.store.family.id();
         if let Some(registrar) = &self.store.registrar {
-            let mut draft = Draft { family, kind, key, value, entries: &[], key_hash: None };
+            let mut pending = PendingWrite { family, kind, key, value, entries: &[], key_hash: None };
             let verb = verbs.first().copied().unwrap_or(StampVerb::Update);
-            return registrar.commit_one(&mut self.batch, &mut draft, None, durability, (self.who.as_ref(), verb));
+            return registrar.commit_one(&mut self.batch, &mut pending, None, durability, (self.who.as_ref(), verb));
         }
         self.batch.clear();
         self.batch.push(family, kind, key, value, self.store.db.companions())?;

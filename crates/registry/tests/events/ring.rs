@@ -12,7 +12,7 @@ use waxseal_lsm::env::{Env, Fs, MemoryFs};
 use waxseal_lsm::error::{ErrorKind, Result};
 use waxseal_lsm::options::Durability;
 use waxseal_lsm::record::{Kind, Seqno};
-use waxseal_lsm::seam::Draft;
+use waxseal_lsm::seam::PendingWrite;
 use waxseal_registry::{
     Event, Field, Image, Mode, Operation, Options, Paging, Query, Registrar, Scope, StampVerb, Target, Values,
 };
@@ -29,8 +29,9 @@ fn put(db: &Db, registrar: &Registrar, key: &[u8], value: &[u8], alone: bool) ->
     let Some(family) = db.family("users") else { return Ok(0) };
     let mut batch = Batch::new();
     if alone {
-        let mut draft = Draft { family: family.id(), kind: Kind::Put, key, value, key_hash: None, entries: &[] };
-        return registrar.commit_one(&mut batch, &mut draft, None, Durability::Os, (None, StampVerb::Update));
+        let mut pending =
+            PendingWrite { family: family.id(), kind: Kind::Put, key, value, key_hash: None, entries: &[] };
+        return registrar.commit_one(&mut batch, &mut pending, None, Durability::Os, (None, StampVerb::Update));
     }
     batch.push(family.id(), Kind::Put, key, value, db.companions())?;
     registrar.commit(&mut batch, Durability::Os, None, &[])

@@ -15,7 +15,7 @@ use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
 use waxseal_lsm::order::{Comparator, Order};
 use waxseal_lsm::record::{Kind, Seqno};
-use waxseal_lsm::seam::Draft;
+use waxseal_lsm::seam::PendingWrite;
 use waxseal_meta::{Seal, Sealer};
 use waxseal_registry::target::TargetPath;
 use waxseal_registry::{
@@ -327,8 +327,8 @@ impl Store {
                 let (kind, value) =
                     (if write.value.is_some() { Kind::Put } else { Kind::Delete }, write.value.as_deref());
                 let (family, value) = (self.family(write.family).id(), value.unwrap_or_default());
-                let mut draft = Draft { family, kind, key: &write.key, value, key_hash: None, entries: &[] };
-                self.registrar.commit_one(&mut batch, &mut draft, None, Durability::Os, (who, write.verb))?
+                let mut pending = PendingWrite { family, kind, key: &write.key, value, key_hash: None, entries: &[] };
+                self.registrar.commit_one(&mut batch, &mut pending, None, Durability::Os, (who, write.verb))?
             }
             (_, who) => self.registrar.commit(&mut batch, Durability::Os, who, &verbs)?,
         };

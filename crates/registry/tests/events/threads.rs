@@ -9,7 +9,7 @@ use waxseal_lsm::db::{At, Db, Parts, Precondition};
 use waxseal_lsm::env::{Clock, Env, Fs, MemoryFs};
 use waxseal_lsm::options::{Durability, Settings};
 use waxseal_lsm::record::{Kind, Seqno};
-use waxseal_lsm::seam::Draft;
+use waxseal_lsm::seam::PendingWrite;
 use waxseal_meta::Sealer;
 use waxseal_meta::stamp::{self, Stamp};
 use waxseal_registry::{
@@ -58,9 +58,9 @@ fn write(db: &Db, registrar: &Registrar, key: &[u8], value: &[u8], alone: bool) 
     let family = db.family("users").unwrap().id();
     if alone {
         let kind = Kind::Put;
-        let mut draft = Draft { family, kind, key, value, key_hash: None, entries: &[] };
+        let mut pending = PendingWrite { family, kind, key, value, key_hash: None, entries: &[] };
         return registrar
-            .commit_one(&mut Batch::new(), &mut draft, None, Durability::Os, (None, StampVerb::Update))
+            .commit_one(&mut Batch::new(), &mut pending, None, Durability::Os, (None, StampVerb::Update))
             .unwrap();
     }
     let mut batch = Batch::new();
@@ -206,9 +206,9 @@ pub(crate) fn dropped_meanwhile() {
         Stamp { values: stamp::StampValues::OldNew, history: true, ..Stamp::new(StampVerb::Update, u64::MAX >> 1, 0) };
     let family = db.family("users").unwrap().id();
     let (kind, value, entries, key_hash) = (Kind::Put, &b"last"[..], &[][..], None);
-    let draft = Draft { family, kind, key: b"k", value, key_hash, entries };
+    let pending = PendingWrite { family, kind, key: b"k", value, key_hash, entries };
     let mut batch = Batch::new();
-    Sealer::new().push_stamped(&mut batch, &draft, None, &stamp).unwrap();
+    Sealer::new().push_stamped(&mut batch, &pending, None, &stamp).unwrap();
     let ordered = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -340,9 +340,9 @@ pub(crate) fn overtaken() {
                     write(&db, &registrar, b"key", b"first", true); // what is asked once is known then
                 }
                 own.shut.store(true, SeqCst);
-                let mut draft =
-                    Draft { family, kind: Kind::Put, key: b"key", value: b"late", key_hash: None, entries: &[] };
-                registrar.commit_one(&mut Batch::new(), &mut draft, None, Durability::Os, (None, StampVerb::Update))
+                let mut pending =
+                    PendingWrite { family, kind: Kind::Put, key: b"key", value: b"late", key_hash: None, entries: &[] };
+                registrar.commit_one(&mut Batch::new(), &mut pending, None, Durability::Os, (None, StampVerb::Update))
             });
             own.wait_until_held();
             let epoch = db.epoch();

@@ -8,7 +8,7 @@ use waxseal_lsm::db::At;
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::options::Durability;
 use waxseal_lsm::record::Kind;
-use waxseal_lsm::seam::Draft;
+use waxseal_lsm::seam::PendingWrite;
 use waxseal_meta::builtin::Expiry;
 use waxseal_meta::provider::EXPIRY;
 use waxseal_registry::target::TargetPath;
@@ -40,10 +40,10 @@ fn put(store: &Store, key: &[u8], value: &[u8], seconds: Option<u64>) {
     let entries: Vec<(u16, &[u8])> = entry.iter().map(|entry| (EXPIRY, &entry[..])).collect();
     let (family, kind) = (store.family("default").id(), Kind::Put);
     if key.len() % 2 == 1 {
-        let mut draft = Draft { family, kind, key, value, key_hash: None, entries: &entries };
+        let mut pending = PendingWrite { family, kind, key, value, key_hash: None, entries: &entries };
         store
             .registrar
-            .commit_one(&mut Batch::new(), &mut draft, None, Durability::Os, (None, StampVerb::Update))
+            .commit_one(&mut Batch::new(), &mut pending, None, Durability::Os, (None, StampVerb::Update))
             .unwrap();
     } else {
         let mut batch = Batch::new();

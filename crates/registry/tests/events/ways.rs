@@ -11,7 +11,7 @@ use waxseal_lsm::env::sim::{Crash, SimFs};
 use waxseal_lsm::error::ErrorKind;
 use waxseal_lsm::options::Durability;
 use waxseal_lsm::record::Kind;
-use waxseal_lsm::seam::Draft;
+use waxseal_lsm::seam::PendingWrite;
 use waxseal_registry::target::TableName;
 use waxseal_registry::{
     Authorizer, Event, Field, Identity, Image, Lies, Mode, Operation, Options, Paging, Payload, Query, Registrar, Ring,
@@ -381,10 +381,10 @@ fn waiting() {
             let family = store.family("default").id();
             let entries: [(u16, &[u8]); 1] = [(999, b"nobody's")];
             let (kind, key, value) = (Kind::Put, &b"refused"[..], &b""[..]);
-            let mut draft = Draft { family, kind, key, value, key_hash: None, entries: &entries };
+            let mut pending = PendingWrite { family, kind, key, value, key_hash: None, entries: &entries };
             let how = (None, StampVerb::Update);
-            invalid(store.registrar.commit_one(&mut Batch::new(), &mut draft, None, Durability::Os, how));
-            let mut gone = Draft { family: family + 1000, entries: &[], ..draft };
+            invalid(store.registrar.commit_one(&mut Batch::new(), &mut pending, None, Durability::Os, how));
+            let mut gone = PendingWrite { family: family + 1000, entries: &[], ..pending };
             invalid(store.registrar.commit_one(&mut Batch::new(), &mut gone, None, Durability::Os, how));
         }
         assert_eq!(store.registrar.ring().waiting, waiting);
@@ -504,8 +504,8 @@ fn each_kind_by_its_own_name() {
     let asked = [(Kind::Put, StampVerb::Update), (Kind::Put, StampVerb::Update), (Kind::Delete, StampVerb::Update)];
     for (kind, verb) in asked.into_iter().chain([(Kind::Put, StampVerb::Insert), (Kind::Delete, StampVerb::Insert)]) {
         let family = store.family("default").id();
-        let mut draft = Draft { family, kind, key: b"k", value: b"", key_hash: None, entries: &[] };
-        store.registrar.commit_one(&mut Batch::new(), &mut draft, None, Durability::Os, (None, verb)).unwrap();
+        let mut pending = PendingWrite { family, kind, key: b"k", value: b"", key_hash: None, entries: &[] };
+        store.registrar.commit_one(&mut Batch::new(), &mut pending, None, Durability::Os, (None, verb)).unwrap();
     }
     let mut events = store.registrar.query_all(&Target::key("default", *b"k"), None, None).unwrap();
     events.sort_by_key(|event| event.key.time);
