@@ -11,7 +11,7 @@
 //! builtin    expiry, provenance, ETL, labels
 //! hits       damaged seal words, for the next flush or compaction to repair
 //! counts     counters of the protector
-//! care       verify, scrub, repair, salvage, digest
+//! integrity  verify, scrub, repair, salvage, digest
 //! rebuild_companions  rebuilds the companions of an intact record, without the damaged ones
 //! verdict    pure: the verdict on a record and its seal
 //! correct    pure: one or two flipped bits of a block, found by the linearity of its CRC
@@ -30,12 +30,12 @@
 
 pub mod annotations;
 pub mod builtin;
-pub mod care;
 pub mod correct;
 mod counts;
 mod emitter;
 pub mod exchange;
 mod hits;
+pub mod integrity;
 pub mod protector;
 pub mod provider;
 pub mod reading;

@@ -17,11 +17,11 @@ use waxseal_lsm::options::{Durability, Verify};
 use waxseal_lsm::record::{Kind, Record, companion};
 use waxseal_lsm::seam::{Check, Companions, Emitting, Lookup, PendingWrite, Protection};
 use waxseal_meta::builtin::{Labels, Provenance};
-use waxseal_meta::care::{
+use waxseal_meta::exchange::{ExportRequest, Form, Policy, export, import, import_tables};
+use waxseal_meta::integrity::{
     Candidate, Outcome, RepairOptions, RepairSource, SalvageOptions, ScrubOptions, VerifyOptions,
 };
-use waxseal_meta::care::{repair, salvage, scrub, verify};
-use waxseal_meta::exchange::{ExportRequest, Form, Policy, export, import, import_tables};
+use waxseal_meta::integrity::{repair, salvage, scrub, verify};
 use waxseal_meta::provider::{LABELS, PROVENANCE};
 use waxseal_meta::reading::{Checked, get_meta, meta_of};
 use waxseal_meta::stamp::{Stamp, StampValues, StampVerb};
@@ -284,7 +284,7 @@ fn a_stamp_hit_in_a_table_is_reported_and_a_repair_leaves_out_it_alone() {
     let before = sim.fork();
     let world = Watched::open(&sim);
     assert_eq!(world.get(b"key 7").unwrap().value, b"value");
-    let is_told = |report: &waxseal_meta::care::Report| {
+    let is_told = |report: &waxseal_meta::integrity::Report| {
         let [finding] = &report.damage[..] else { panic!("{report}") };
         assert!(finding.message.starts_with("the stamp of a record was hit"), "{finding}");
         assert_eq!(finding.key_range, Some((b"key 7".to_vec(), b"key 7".to_vec())));

@@ -1,11 +1,11 @@
-//! Integrity maintenance: verify, scrub, repair, salvage, digest. `waxseal_meta::care` implements it; this module
+//! Integrity maintenance: verify, scrub, repair, salvage, digest. `waxseal_meta::integrity` implements it; this module
 //! passes it the store.
 
 use std::path::Path;
 
 use waxseal_lsm::db::{self as engine, At};
 use waxseal_lsm::error::{Error, Result};
-use waxseal_meta::care;
+use waxseal_meta::integrity;
 use waxseal_registry::{Field, Operation, Payload};
 
 use crate::attach::Watching;
@@ -19,7 +19,7 @@ pub use waxseal_lsm::checksum::Uid as StoreUid;
 pub use waxseal_lsm::db::Remedy;
 pub use waxseal_lsm::lost_range::LostRange as Fence;
 pub use waxseal_lsm::record::Kind;
-pub use waxseal_meta::care::{
+pub use waxseal_meta::integrity::{
     Candidate, Corrupted, Decision, Digest, ErrorHandler, Finding, Outcome, Progress, RepairOptions, RepairSource,
     Report, Rung, SalvageOptions, ScrubOptions, Step, Token, VerifyOptions, Watch,
 };
@@ -50,7 +50,7 @@ impl Db {
     pub fn verify(&self, options: VerifyOptions<'_>) -> Result<Report> {
         self.inner.check_open()?;
         let is_whole = options.families.is_none();
-        self.inner.looking("verify", is_whole, |engine| care::verify(engine, options))
+        self.inner.looking("verify", is_whole, |engine| integrity::verify(engine, options))
     }
 
     /// Runs `verify` slowly, for data that is rarely read: rate-limited, optionally in portions, resuming where the
@@ -73,7 +73,7 @@ impl Db {
     pub fn scrub(&self, options: ScrubOptions<'_>) -> Result<Report> {
         self.inner.check_open()?;
         let (is_whole, way) = (options.resume.is_none(), if options.repair.is_some() { "repair" } else { "scrub" });
-        self.inner.looking(way, is_whole, |engine| care::scrub(engine, options))
+        self.inner.looking(way, is_whole, |engine| integrity::scrub(engine, options))
     }
 
     /// Finds damage and repairs it step by step: re-read, correct with checksums and seals, rebuild from other copies
@@ -101,7 +101,7 @@ impl Db {
     /// ```
     pub fn repair(&self, options: RepairOptions<'_>) -> Result<Report> {
         self.inner.check_writable()?;
-        self.inner.looking("repair", true, |engine| care::repair(engine, options))
+        self.inner.looking("repair", true, |engine| integrity::repair(engine, options))
     }
 
     /// Returns the count and a checksum of the current records of a range. Equal content has equal digests, whatever
@@ -164,7 +164,7 @@ impl ColumnFamily {
     /// Returns the digest of a range of the current state: see [`Db::digest`].
     pub fn digest(&self, range: impl KeyRange) -> Result<Digest> {
         self.inner.check(&self.family)?;
-        care::digest(&self.inner.engine, &self.family, &range.into_bounds(), At::Latest)
+        integrity::digest(&self.inner.engine, &self.family, &range.into_bounds(), At::Latest)
     }
 
     /// Returns the numbers of damaged table files, which compaction does not touch until they are repaired.
@@ -179,7 +179,7 @@ impl Snapshot {
     pub fn digest(&self, cf: &ColumnFamily, range: impl KeyRange) -> Result<Digest> {
         let at = self.of(cf)?;
         self.inner.check(&cf.family)?;
-        care::digest(&self.inner.engine, &cf.family, &range.into_bounds(), At::Snapshot(at))
+        integrity::digest(&self.inner.engine, &cf.family, &range.into_bounds(), At::Snapshot(at))
     }
 }
 
@@ -201,7 +201,7 @@ impl Builder {
     /// ```
     pub fn verify_closed(self, options: VerifyOptions<'_>) -> Result<Report> {
         let ready = self.prepare()?;
-        care::verify_closed(&ready.path, ready.settings, ready.parts, options)
+        integrity::verify_closed(&ready.path, ready.settings, ready.parts, options)
     }
 
     /// Reads what can still be read of this store and writes it into a new one in `to`: see [`Db::salvage`]. Errors:
@@ -212,7 +212,7 @@ impl Builder {
         if ready.protector.is_none() {
             return Err(Error::invalid("only a store with seals is salvaged: leave out plain()"));
         }
-        care::salvage(&ready.path, to.as_ref(), ready.settings, ready.parts, options)
+        integrity::salvage(&ready.path, to.as_ref(), ready.settings, ready.parts, options)
     }
 }
 

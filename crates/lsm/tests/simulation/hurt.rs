@@ -7,7 +7,7 @@ use waxseal_lsm::db::{At, Db, Family, TableRef};
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::options::Durability;
 use waxseal_lsm::order::Order;
-use waxseal_meta::care::{Outcome, RepairOptions, Report, VerifyOptions, repair, verify};
+use waxseal_meta::integrity::{Outcome, RepairOptions, Report, VerifyOptions, repair, verify};
 
 use crate::events::{self, EVENTS, events_shown};
 use crate::history::History;

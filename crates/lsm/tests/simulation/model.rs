@@ -10,7 +10,7 @@ use waxseal_lsm::options::Durability;
 use waxseal_lsm::read::UserCursor;
 use waxseal_lsm::record::Kind;
 
-use waxseal_meta::care::{VerifyOptions, verify};
+use waxseal_meta::integrity::{VerifyOptions, verify};
 use waxseal_meta::{Seal, Sealer};
 
 use crate::displaced::{lose_directory, lose_place, move_directory};

@@ -18,8 +18,8 @@ use waxseal_lsm::options::{CfOptions, Compression, Durability, SealLayout, Setti
 use waxseal_lsm::order::{Comparator, Order};
 use waxseal_lsm::record::{Kind, Seqno};
 use waxseal_lsm::seam::{Companions, PendingWrite, Plain};
-use waxseal_meta::care::{Digest, digest};
 use waxseal_meta::exchange::{ExportRequest, Policy, export, import};
+use waxseal_meta::integrity::{Digest, digest};
 use waxseal_meta::provider::{EXPIRY, LABELS};
 use waxseal_meta::{Seal, Sealer};
 

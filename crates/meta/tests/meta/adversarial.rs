@@ -51,7 +51,7 @@ fn case_14_a_value_file_collector_moves_a_value() {
         store.put(&[n], &value(n, 1));
     }
     let all = (std::ops::Bound::Unbounded, std::ops::Bound::Unbounded);
-    let digest_now = || waxseal_meta::care::digest(&store.db, &store.family, &all, At::Latest).unwrap();
+    let digest_now = || waxseal_meta::integrity::digest(&store.db, &store.family, &all, At::Latest).unwrap();
     let (born, before) = (store.get(&[3]).unwrap().unwrap(), digest_now());
     assert_eq!(Sealer::seal_of(&born.record()).unwrap(), Some(Seal::of([3], value(3, 1))));
     let place = |key: &[u8]| {

@@ -1,9 +1,10 @@
-//! Several damages at once, in one file and across a store: before and after repair and salvage every key answers its value or
-//! `Corruption`.
+//! Several damages at once, in one file and across a store: before and after repair and salvage every key answers its
+//! value or `Corruption`.
 //!
-//! Each case forks a closed or open store, applies two to five damages drawn from a seed, and checks every read path. A read that
-//! returns an older value, or nothing for a key that exists, fails the test. So does an error other than `Corruption`.
-//! `WAXSEAL_DAMAGES` sets the number of cases of each sweep, `WAXSEAL_DAMAGES_FROM` the seed of the first.
+//! Each case forks a closed or open store, applies two to five damages drawn from a seed, and checks every read path. A
+//! read that returns an older value, or nothing for a key that exists, fails the test. So does an error other than
+//! `Corruption`. `WAXSEAL_DAMAGES` sets the number of cases of each sweep, `WAXSEAL_DAMAGES_FROM` the seed of the
+//! first.
 
 mod checks;
 mod hits;
@@ -16,7 +17,7 @@ use self::hits::{Hit, draw};
 use self::stores::{Kind, SAVED, STORES, Sample};
 use waxseal_lsm::env::SeededRandom;
 use waxseal_lsm::env::sim::SimFs;
-use waxseal_meta::care::{RepairOptions, SalvageOptions, VerifyOptions, repair, salvage, verify};
+use waxseal_meta::integrity::{RepairOptions, SalvageOptions, VerifyOptions, repair, salvage, verify};
 
 /// Cases of each sweep.
 const CASES: u64 = 180;

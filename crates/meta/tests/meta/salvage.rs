@@ -21,7 +21,7 @@ use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_lsm::seam::{Companions, PendingWrite};
 use waxseal_lsm::sst::{Writer, WriterSettings};
 use waxseal_meta::builtin::{Labels, standard};
-use waxseal_meta::care::{Finding, Outcome, Progress, Report, Rung, SalvageOptions, salvage};
+use waxseal_meta::integrity::{Finding, Outcome, Progress, Report, Rung, SalvageOptions, salvage};
 use waxseal_meta::provider::LABELS;
 use waxseal_meta::stamp::{Stamp, StampVerb};
 use waxseal_meta::{Seal, Sealer};

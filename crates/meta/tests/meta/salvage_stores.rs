@@ -17,7 +17,7 @@ use waxseal_lsm::record::{Kind, Record};
 use waxseal_lsm::seam::Plain;
 use waxseal_lsm::sst::{Table, Writer, WriterSettings};
 use waxseal_meta::Sealer;
-use waxseal_meta::care::{Outcome, Report, SalvageOptions, salvage};
+use waxseal_meta::integrity::{Outcome, Report, SalvageOptions, salvage};
 
 /// The store that is salvaged, another one, and where the salvaged records go.
 const OWN: &str = "/own";

@@ -16,11 +16,11 @@ use waxseal_lsm::error::Result;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::values::{BlobEntry, walk};
-use waxseal_meta::care::{
+use waxseal_meta::exchange::{ExportRequest, Policy, export};
+use waxseal_meta::integrity::{
     Candidate, Finding, Outcome, Progress, RepairOptions, RepairSource, Report, Rung, SalvageOptions, ScrubOptions,
     VerifyOptions, Watch, digest, repair, salvage, scrub, verify,
 };
-use waxseal_meta::exchange::{ExportRequest, Policy, export};
 use waxseal_meta::{Seal, Sealer};
 
 fn with_values() -> CfOptions {

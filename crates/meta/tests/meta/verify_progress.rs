@@ -10,7 +10,7 @@ use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::options::{CfOptions, Durability, Settings};
 use waxseal_lsm::record::Kind;
 use waxseal_meta::Sealer;
-use waxseal_meta::care::{Progress, VerifyOptions, verify};
+use waxseal_meta::integrity::{Progress, VerifyOptions, verify};
 
 const RECORDS: u64 = 60;
 const VALUE_BYTES: usize = 1000;

@@ -29,7 +29,7 @@ use waxseal_lsm::env::work::lock;
 use waxseal_lsm::error::Result;
 use waxseal_lsm::options::{Compression, KIB, SealLayout};
 use waxseal_lsm::record::Kind;
-use waxseal_meta::care::{
+use waxseal_meta::integrity::{
     Candidate, Corrupted, Decision, ErrorHandler, Finding, Outcome as Ended, RepairOptions, RepairSource, Report,
     repair,
 };

@@ -23,7 +23,7 @@ use waxseal_lsm::error::Result;
 use waxseal_lsm::options::{CfOptions, Durability};
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::seam::Protection;
-use waxseal_meta::care::{RepairOptions, repair};
+use waxseal_meta::integrity::{RepairOptions, repair};
 use waxseal_registry::payload::FileRef;
 use waxseal_registry::{Event, Field, Mode, Operation, Paging, Query, Setup, Target};
 

@@ -8,7 +8,7 @@ use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::env::{Fs, Open};
 use waxseal_lsm::options::{CfOptions, Compression};
 use waxseal_lsm::record::{Kind, Record};
-use waxseal_meta::care::{Outcome, RepairOptions, Rung, VerifyOptions, repair, verify};
+use waxseal_meta::integrity::{Outcome, RepairOptions, Rung, VerifyOptions, repair, verify};
 
 use super::sources::*;
 use super::world::*;

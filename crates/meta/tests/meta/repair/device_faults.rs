@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use waxseal_lsm::env::sim::{Fault, SimFs};
 use waxseal_lsm::options::{CfOptions, Compression};
 use waxseal_lsm::record::Kind;
-use waxseal_meta::care::{Outcome, RepairOptions, Rung, repair};
+use waxseal_meta::integrity::{Outcome, RepairOptions, Rung, repair};
 
 use super::sources::*;
 use super::withholding::*;

@@ -12,7 +12,7 @@ use waxseal_lsm::options::{CfOptions, Compression};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::seam::{Plain, Protection};
-use waxseal_meta::care::{Outcome, RepairOptions, Rung, repair};
+use waxseal_meta::integrity::{Outcome, RepairOptions, Rung, repair};
 
 use super::world::*;
 
@@ -35,7 +35,8 @@ fn a_burst_is_repaired_from_the_log() {
     world.assert_clean();
 }
 
-/// A plain node's table counts its records without sums: a log that has all is believed, also one that is read twice for a fault.
+/// A plain node's table counts its records without sums: a log that has all is believed, also one that is read twice
+/// for a fault.
 #[test]
 fn a_fault_while_the_log_is_read_gives_nothing_up_of_a_table_without_sums() {
     let options = options(Compression::None, false);
@@ -94,7 +95,8 @@ fn the_log_tells_of_others_where_a_value_that_it_points_to_is_gone_or_damaged() 
     }
 }
 
-/// Without seals a table has lost a whole block, and counts no more than its records: older versions in the log may be as many.
+/// Without seals a table has lost a whole block, and counts no more than its records: older versions in the log may be
+/// as many.
 #[test]
 fn a_count_is_believed_of_a_log_that_has_all() {
     let options = options(Compression::None, false);

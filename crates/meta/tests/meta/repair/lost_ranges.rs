@@ -4,7 +4,7 @@ use waxseal_lsm::db::At;
 use waxseal_lsm::env::Fs;
 use waxseal_lsm::options::Compression;
 use waxseal_lsm::record::Kind;
-use waxseal_meta::care::{Outcome, RepairOptions, Report, VerifyOptions, digest, repair, verify};
+use waxseal_meta::integrity::{Outcome, RepairOptions, Report, VerifyOptions, digest, repair, verify};
 
 use super::sources::*;
 use super::world::*;

@@ -12,7 +12,7 @@ use waxseal_lsm::order::Order;
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::sst::{ExaminedItem, Writer, WriterSettings};
 use waxseal_meta::Sealer;
-use waxseal_meta::care::{Outcome, RepairOptions, Report, Rung, SalvageOptions, digest, repair, salvage};
+use waxseal_meta::integrity::{Outcome, RepairOptions, Report, Rung, SalvageOptions, digest, repair, salvage};
 
 use super::lost_ranges::*;
 use super::world::*;
@@ -348,7 +348,7 @@ fn a_salvage_that_is_ended_leaves_no_store() {
     let options = options(Compression::None, false);
     let (sim, _, _, _) = one_table(options.clone(), 100);
     let to = Path::new("/salvaged");
-    let progress: Option<waxseal_meta::care::Watch<'_>> = None;
+    let progress: Option<waxseal_meta::integrity::Watch<'_>> = None;
     let mut stop = |_| std::ops::ControlFlow::Break(());
     let how = SalvageOptions { progress: progress.or(Some(&mut stop)), ..Default::default() };
     assert!(salvage(Path::new(DIR), to, settings(), parts(&sim, &options), how).is_err());

@@ -5,7 +5,7 @@ use std::path::Path;
 use waxseal_lsm::db::{At, Db};
 use waxseal_lsm::error::Result;
 use waxseal_lsm::options::{CfOptions, Compression};
-use waxseal_meta::care::{RepairOptions, Report, ScrubOptions, VerifyOptions, repair, scrub, verify};
+use waxseal_meta::integrity::{RepairOptions, Report, ScrubOptions, VerifyOptions, repair, scrub, verify};
 
 use super::world::*;
 
@@ -20,7 +20,7 @@ fn a_scrub_that_goes_on_in_a_table_closes_its_count() {
     let rest = scrub(&world.db, ScrubOptions { resume: Some(token), ..ScrubOptions::default() }).unwrap();
     assert_eq!((first.records + rest.records, rest.files), (200, 1));
     // With another count than that of the blocks before it is looked at from the beginning.
-    let other = waxseal_meta::care::Token { ledger: Default::default(), ..token };
+    let other = waxseal_meta::integrity::Token { ledger: Default::default(), ..token };
     let rest = scrub(&world.db, ScrubOptions { resume: Some(other), ..ScrubOptions::default() }).unwrap();
     assert!(rest.files == 2 && rest.records > 200 && rest.damage.is_empty(), "{rest}");
 }
@@ -85,8 +85,8 @@ fn read_whatever_there_is(world: &World) {
     }
 }
 
-/// A device that fails for a time, or a copy that put the bytes back: what readers met then is not remembered once a care has found
-/// the files intact.
+/// A device that fails for a time, or a copy that put the bytes back: what readers met then is not remembered once a
+/// care has found the files intact.
 #[test]
 fn every_care_makes_readers_forget_damage_that_has_passed() {
     const PARTS: usize = 12;

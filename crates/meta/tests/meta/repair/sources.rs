@@ -8,7 +8,7 @@ use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::options::{CfOptions, Compression, Durability};
 use waxseal_lsm::record::Kind;
 use waxseal_meta::Seal;
-use waxseal_meta::care::{
+use waxseal_meta::integrity::{
     Candidate, Corrupted, Decision, ErrorHandler, Outcome, RepairOptions, RepairSource, Rung, repair,
 };
 

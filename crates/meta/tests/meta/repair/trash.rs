@@ -9,7 +9,7 @@ use waxseal_lsm::options::Compression;
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::seam::Plain;
 use waxseal_lsm::sst::Table;
-use waxseal_meta::care::{Outcome, RepairOptions, Rung, repair};
+use waxseal_meta::integrity::{Outcome, RepairOptions, Rung, repair};
 
 use super::withholding::*;
 use super::world::*;

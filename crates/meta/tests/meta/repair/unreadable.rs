@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use waxseal_lsm::db::{At, Db, Parts};
 use waxseal_lsm::env::{Env, Fs, Open};
 use waxseal_lsm::options::{CfOptions, Compression};
-use waxseal_meta::care::{
+use waxseal_meta::integrity::{
     Outcome, RepairOptions, Report, Rung, SalvageOptions, VerifyOptions, repair, salvage, verify,
 };
 
@@ -63,8 +63,8 @@ fn a_block_that_cannot_be_read_now_is_not_lost() {
     world.assert_clean();
 }
 
-/// Walks do not get the block, and each time they end it is there: nothing of it is given up, whoever would accept that, and whether or not
-/// a bit of it was hit besides.
+/// Walks do not get the block, and each time they end it is there: nothing of it is given up, whoever would accept
+/// that, and whether or not a bit of it was hit besides.
 #[test]
 fn a_block_that_answers_between_the_walks_is_not_lost() {
     let options = options(Compression::None, false);
@@ -159,7 +159,8 @@ fn a_footer_that_is_never_read_is_given_up_and_made_anew() {
     world.assert_clean();
 }
 
-/// A page of a cut index that the device does not give: its table waits, or is read by its data; all others are looked at and mended.
+/// A page of a cut index that the device does not give: its table waits, or is read by its data; all others are looked
+/// at and mended.
 #[test]
 fn a_part_of_an_index_that_cannot_be_read_ends_nothing() {
     let options = CfOptions { block_bytes: 128, ..options(Compression::None, false) };

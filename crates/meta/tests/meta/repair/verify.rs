@@ -8,7 +8,7 @@ use waxseal_lsm::db::At;
 use waxseal_lsm::env::sim::Fault;
 use waxseal_lsm::options::Compression;
 use waxseal_lsm::record::Kind;
-use waxseal_meta::care::{Outcome, RepairOptions, VerifyOptions, digest, repair, verify, verify_closed};
+use waxseal_meta::integrity::{Outcome, RepairOptions, VerifyOptions, digest, repair, verify, verify_closed};
 
 use super::withholding::*;
 use super::world::*;

@@ -15,7 +15,7 @@ use waxseal_lsm::options::{CfOptions, Compression, Durability, SealLayout, Setti
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::sst::Table;
 use waxseal_meta::Sealer;
-use waxseal_meta::care::{Digest, RepairOptions, Report, VerifyOptions, digest, repair, verify};
+use waxseal_meta::integrity::{Digest, RepairOptions, Report, VerifyOptions, digest, repair, verify};
 
 pub(crate) const DIR: &str = "/store";
 

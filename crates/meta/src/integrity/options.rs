@@ -78,8 +78,8 @@ pub struct SalvageOptions<'a> {
     /// Create no lost ranges: reads of the new store return the found records, even where newer ones may have been
     /// lost.
     pub accept_loss: bool,
-    /// The stores whose tables and log are taken where no manifest names them; empty: the store that the surviving files name. For a
-    /// directory with files of several stores, whose uids the refusal lists.
+    /// The stores whose tables and log are taken where no manifest names them; empty: the store that the surviving
+    /// files name. For a directory with files of several stores, whose uids the refusal lists.
     pub stores: Vec<Uid>,
     /// Hears of progress, and may end it.
     pub progress: Option<Watch<'a>>,
