@@ -1,11 +1,11 @@
-//! Lost ranges (fences): every read of a key range in which records were lost returns corruption. See docs/format.md,
+//! Lost ranges: every read of a key range in which records were lost returns corruption. See docs/format.md,
 //! section 6.2.
 //!
 //! A lost range spans positions (user key, seqno) in internal order, both ends included. Its `bound` is the maximum
 //! seqno of the lost records: a newer record was not among them and is read normally. While a damaged block is still in
 //! its file, its lost ranges exist in memory only. Permanently lost ranges are stored in the manifest.
 //!
-//! Cursors return a lost range as a record of kind `LostRange`, at the end of the range that they reach first.
+//! Cursors return a lost range as a record of kind `Fence`, at the end of the range that they reach first.
 
 use std::cmp::Ordering;
 

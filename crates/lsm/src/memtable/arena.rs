@@ -115,8 +115,8 @@ impl Arena {
     }
 
     /// Returns the record at a place. If its kind or a length is corrupted, so that the record cannot be shown, returns
-    /// a fence for that place alone (`Fence::shown`): a record exists here, so reads must not fall back to older
-    /// versions.
+    /// a lost range for that place alone (`LostRange::shown`): a record exists here, so reads must not fall back to
+    /// older versions.
     #[inline]
     pub(super) fn record(&self, place: u32) -> Option<Record<'_>> {
         self.whole(place).or_else(|| self.fence(place))

@@ -3,8 +3,8 @@
 //! A `LeafWalk` over the tree's leaves keeps the position, and allocates nothing.
 //!
 //! A user's cursor checks the record at its position as often as its policy requires. A record that does not match its
-//! companion is shown as a fence over all places where it may belong (`suspect_range`). So older versions of its key
-//! are not returned in its stead, and a range that may have held it does not end without an error.
+//! companion is shown as a lost range over all places where it may belong (`suspect_range`). So older versions of its
+//! key are not returned in its stead, and a range that may have held it does not end without an error.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -29,9 +29,9 @@ pub struct MemtableCursor {
     /// True if records have companions but this cursor checks none of them: its findings are not shared with other
     /// cursors.
     looks_away: bool,
-    /// The fence that stands for a damaged record at the position; empty if the record itself is shown.
+    /// The lost range that stands for a damaged record at the position; empty if the record itself is shown.
     fence: Vec<u8>,
-    /// The end of that fence at which the cursor arrived.
+    /// The end of that lost range at which the cursor arrived.
     lost_range_place: (Vec<u8>, Seqno),
     /// The last group of records whose order was verified.
     believed: Option<(u32, u32)>,

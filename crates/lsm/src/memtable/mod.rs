@@ -180,8 +180,8 @@ impl Memtable {
         MemtableCursor::new(self.clone())
     }
 
-    /// Returns a cursor for a user. It checks records as `verify` requires, and shows a damaged one as a fence at its
-    /// own place.
+    /// Returns a cursor for a user. It checks records as `verify` requires, and shows a damaged one as a lost range at
+    /// its own place.
     pub fn cursor_checked(self: &Arc<Self>, protector: &Arc<dyn Companions>, verify: Verify) -> MemtableCursor {
         MemtableCursor::checked(self.clone(), protector, verify)
     }

@@ -1,12 +1,13 @@
 //! Determines where a damaged record of a memtable may belong.
 //!
 //! In:     a record that failed its check, and its neighbors.
-//! Out:    a fence over every place that the record may have had, and the place where a search that encountered it must
+//! Out:    a lost range over every place that the record may have had, and the place where a search that encountered it
+//! must
 //!         end.
 //! Holds:  records are ordered by the keys that they had on insertion, whatever became of their bytes since. So a
 //!         damaged record lies between its nearest undamaged neighbors. If the memtable's filter contains its key, and
-//!         the key lies between those neighbors, the fence covers only the versions of that key; otherwise the fence
-//!         covers the whole range between the neighbors.
+//!         the key lies between those neighbors, the lost range covers only the versions of that key; otherwise the
+//!         lost range covers the whole range between the neighbors.
 //! Costs:  nothing before a check fails; then a few steps beside the record, and for a search a scan from one end.
 
 use std::cmp::Ordering;
@@ -20,7 +21,7 @@ use crate::lost_range::LostRange;
 use crate::order::Order;
 use crate::record::{MAX_KEY_BYTES, MAX_SEQNO, Seqno};
 
-/// Number of damaged neighbors that are skipped before the fence is extended to the end of the memtable.
+/// Number of damaged neighbors that are skipped before the lost range is extended to the end of the memtable.
 const MOST_NEIGHBOURS: usize = 256;
 
 /// A place in internal order.
@@ -57,7 +58,7 @@ impl LeafWalk {
         Some(SuspectRange { fence, is_in_place })
     }
 
-    /// Returns the fence for a group of the leaf in which a corrupted record may have changed the order; `None` if
+    /// Returns the lost range for a group of the leaf in which a corrupted record may have changed the order; `None` if
     /// there is no such record.
     pub(super) fn suspect_of_group(
         &self,

@@ -1,9 +1,10 @@
-//! Lost ranges (fences) as a source of the merge. Each is shown as a record of kind `LostRange`, at the end of its
+//! Lost ranges as a source of the merge. Each is shown as a record of kind `Fence`, at the end of its
 //! range at which the walk enters it.
 //!
 //! In:     the lost ranges in a family's manifest, or the range of a table that cannot be opened. There are few.
-//! Out:    each fence once per direction, in the order in which the walk enters them; after a search into a range, at
-//!         the target of the search. Forward, a fence comes after the versions of that key that are newer than its
+//! Out:    each lost range once per direction, in the order in which the walk enters them; after a search into a range,
+//! at
+//!         the target of the search. Forward, a lost range comes after the versions of that key that are newer than its
 //!         bound: such versions survived the loss, and reads may return them.
 
 use std::cmp::Ordering;
@@ -16,15 +17,16 @@ use crate::order::Order;
 use crate::record::{Kind, Record, Seqno};
 use crate::seam::RecordSource;
 
-/// A cursor over fences.
+/// A cursor over lost ranges.
 pub struct LostRangeCursor {
     order: Order,
     lost_ranges: Arc<Vec<LostRange>>,
-    /// The fences that the walk has yet to enter, or is inside of, in walk order, and the place where it enters each.
+    /// The lost ranges that the walk has yet to enter, or is inside of, in walk order, and the place where it enters
+    /// each.
     queue: Vec<(Entered, usize)>,
     at: usize,
     forward: bool,
-    /// The current fence, encoded.
+    /// The current lost range, encoded.
     encoded: Vec<u8>,
 }
 
@@ -32,13 +34,13 @@ pub struct LostRangeCursor {
 type Entered = (Vec<u8>, Seqno);
 
 impl LostRangeCursor {
-    /// Creates a cursor over fences in any order. It starts invalid.
+    /// Creates a cursor over lost ranges in any order. It starts invalid.
     pub fn new(order: Order, lost_ranges: Arc<Vec<LostRange>>) -> LostRangeCursor {
         LostRangeCursor { order, lost_ranges, queue: Vec::new(), at: 0, forward: true, encoded: Vec::new() }
     }
 
-    /// Queues the fences that a walk from `start` encounters; `None` starts from the end. `but` is a fence to leave
-    /// out.
+    /// Queues the lost ranges that a walk from `start` encounters; `None` starts from the end. `but` is a lost range to
+    /// leave out.
     fn line_up(&mut self, start: Option<(&[u8], Seqno)>, forward: bool, but: Option<usize>) {
         let (order, ahead) = (&self.order, if forward { Ordering::Less } else { Ordering::Greater });
         let is_ahead = |a: (&[u8], Seqno), b: (&[u8], Seqno)| order.compare_internal(a, b) == ahead;
@@ -47,7 +49,8 @@ impl LostRangeCursor {
             let ends = [(&lost_range.from.0[..], lost_range.from.1), (&lost_range.to.0[..], lost_range.to.1)];
             let [near, far] = if forward { ends } else { [ends[1], ends[0]] };
             let entered = match start {
-                // A fence lost nothing above its bound, and an upward search begins at the newest version of a key.
+                // A lost range lost nothing above its bound, and an upward search begins at the newest version of a
+                // key.
                 Some((key, seqno)) if forward && is_ahead(far, (key, seqno.min(lost_range.bound))) => continue,
                 Some(start) if !forward && is_ahead(far, start) => continue,
                 Some(start) if is_ahead(near, start) => start,
@@ -82,8 +85,8 @@ impl LostRangeCursor {
     }
 }
 
-/// Returns the place at which a forward walk enters a fence, moved after the versions newer than its bound if that is
-/// still inside the range.
+/// Returns the place at which a forward walk enters a lost range, moved after the versions newer than its bound if that
+/// is still inside the range.
 fn behind_newer<'a>(order: &Order, (key, seqno): (&'a [u8], Seqno), lost_range: &LostRange) -> (&'a [u8], Seqno) {
     let behind = (key, seqno.min(lost_range.bound));
     if order.compare_internal(behind, (&lost_range.to.0, lost_range.to.1)).is_le() { behind } else { (key, seqno) }
@@ -176,7 +179,7 @@ mod tests {
         assert_eq!(met(&mut cursor, false), ["o", "o", "d"]);
         cursor.seek_for_prev(b"a", 0).unwrap();
         assert!(!cursor.valid());
-        // Turning around: the previous fence, from the place of the cursor.
+        // Turning around: the previous lost range, from the place of the cursor.
         cursor.seek(b"e", 0).unwrap();
         cursor.prev().unwrap();
         assert_eq!(cursor.record().key, b"d");

@@ -10,7 +10,7 @@
 //!         failing source is never mistaken for an exhausted one.
 //!
 //! A single source is passed through. Several sources form a heap whose entries hold the lead of each source's key and
-//! its seqno, so most comparisons touch no other memory. A fence (a lost range of a source, shown where the walk enters
+//! its seqno, so most comparisons touch no other memory. A lost range (of a source, shown where the walk enters
 //! it) may share the place of a record, and then comes first in both directions. If the winning source wins again, the
 //! step costs one comparison: the better child of the root is remembered while both children stay in place. If that
 //! source is a table, its cursor can be lent: one search in its block finds how far it stays ahead of the next source's
@@ -192,7 +192,7 @@ impl MergeCursor {
         }
     }
 
-    /// Seeks like `seek`, for a caller that encountered no fence on the way to its position: sources already in
+    /// Seeks like `seek`, for a caller that encountered no lost range on the way to its position: sources already in
     /// position stay there.
     pub(crate) fn seek_on(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
         if self.sources.len() > 1 {
@@ -345,7 +345,7 @@ impl MergeCursor {
         internal == if self.forward { Ordering::Less } else { Ordering::Greater }
     }
 
-    /// For two sources at the same place, returns whether the first is shown first: one of them is a fence.
+    /// For two sources at the same place, returns whether the first is shown first: one of them is a lost range.
     #[cold]
     fn is_lost_range_first(&self, a: usize, b: usize) -> bool {
         let is_fence = |source: usize| self.sources[source].record().kind == Kind::Fence;

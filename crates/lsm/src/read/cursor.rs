@@ -6,7 +6,8 @@
 //!         skipped wherever they appear, so memtables may grow during the walk.
 //! Errors: an error from a source, or a record of a reserved kind that would be the result, leaves the cursor invalid
 //!         until the next seek.
-//! Fences: a source that has lost records shows a fence. The cursor returns one error for it and is invalid, but its
+//! Lost ranges: a source that has lost records shows a lost range. The cursor returns one error for it and is invalid,
+//! but its
 //!         next step continues after the damage. Until then, records that lost ones may have superseded are skipped;
 //!         newer ones are shown.
 //!
@@ -66,8 +67,8 @@ pub struct UserCursor {
     saved: SavedRecord,
     /// Buffer for a key while the inner cursor seeks it.
     target: Vec<u8>,
-    /// The fences whose ranges the cursor is in. All but the last `pending` were reported to the caller; those were
-    /// encountered while a key was being left backwards, and are reported at the next steps.
+    /// The lost ranges whose ranges the cursor is in. All but the last `pending` were reported to the caller; those
+    /// were encountered while a key was being left backwards, and are reported at the next steps.
     lost_ranges: Vec<LostRange>,
     pending: usize,
     /// The family's name, for errors.
@@ -89,9 +90,9 @@ pub struct UserCursor {
 enum CursorPlace {
     /// Invalid.
     Nowhere,
-    /// At a fence at the inner cursor's position, which was reported to the caller.
+    /// At a lost range at the inner cursor's position, which was reported to the caller.
     Fence,
-    /// Like `Saved`, but the record is not shown: a fence was reported in its place.
+    /// Like `Saved`, but the record is not shown: a lost range was reported in its place.
     Reported,
     /// At the record of the inner cursor, or of the cursor that it has lent out.
     Inner,
@@ -165,7 +166,7 @@ impl UserCursor {
             self.stand_nowhere();
             return Ok(());
         }
-        // A source that keeps its position would not show again a fence that begins before it and extends to here.
+        // A source that keeps its position would not show again a lost range that begins before it and extends to here.
         let is_whole = self.lost_ranges.is_empty();
         self.leave();
         match is_whole {
@@ -222,7 +223,7 @@ impl UserCursor {
         self.find_backward()
     }
 
-    /// Moves one key forward; from a fence that was returned as an error, to the next key after it.
+    /// Moves one key forward; from a lost range that was returned as an error, to the next key after it.
     #[expect(clippy::should_implement_trait, reason = "a cursor lends what it shows, an iterator cannot")]
     #[inline]
     pub fn next(&mut self) -> Result<()> {
@@ -234,7 +235,7 @@ impl UserCursor {
         self.next_of_all()
     }
 
-    /// Moves one key back; from a fence that was returned as an error, to the previous key before it.
+    /// Moves one key back; from a lost range that was returned as an error, to the previous key before it.
     #[inline]
     pub fn prev(&mut self) -> Result<()> {
         if let Some(run) = &mut self.run
@@ -484,7 +485,7 @@ impl UserCursor {
             let record = self.inner.record();
             let is_other = self.order.compare(record.key, self.saved.record().key).is_ne();
             if record.kind == Kind::Fence && !is_other {
-                // Newer versions of the key may come before it: the fence is reported when the key is decided.
+                // Newer versions of the key may come before it: the lost range is reported when the key is decided.
                 self.meet_lost_range(true)?;
                 continue;
             }
@@ -498,7 +499,8 @@ impl UserCursor {
             }
             passed += 1;
         }
-        // The saved version is at or below the seqno, so the seek finds it, a newer one, or a fence that may hide one.
+        // The saved version is at or below the seqno, so the seek finds it, a newer one, or a lost range that may hide
+        // one.
         self.inner.seek(self.saved.record().key, self.seqno)?;
         while self.inner.valid() && self.inner.record().kind == Kind::Fence {
             self.meet_lost_range(true)?;
@@ -508,7 +510,7 @@ impl UserCursor {
             // An inconsistent comparator may fail to find a record again.
             return if self.inner.valid() { Ok(CursorPlace::Inner) } else { Err(lost_again()) };
         }
-        // With fences, the newest version is saved, and the inner cursor is before all versions.
+        // With lost ranges, the newest version is saved, and the inner cursor is before all versions.
         if self.inner.valid() {
             let newest = self.inner.record();
             if self.order.compare(newest.key, self.saved.record().key).is_eq() {
@@ -547,13 +549,13 @@ impl UserCursor {
         was_lent
     }
 
-    /// Forgets the position and the fences, before the sources are moved elsewhere.
+    /// Forgets the position and the lost ranges, before the sources are moved elsewhere.
     fn leave(&mut self) {
         self.stand_nowhere();
         self.lost_ranges.clear();
     }
 
-    /// Forgets the position but keeps the fences: sources that keep their positions would not show them again.
+    /// Forgets the position but keeps the lost ranges: sources that keep their positions would not show them again.
     fn stand_nowhere(&mut self) {
         self.end_run();
         (self.place, self.is_pointer) = (CursorPlace::Nowhere, false);
@@ -684,13 +686,13 @@ impl UserCursor {
     }
 }
 
-/// The lost ranges (fences) that the cursor encounters: which of them it reports, and when. A fence over several keys
-/// may hide any of them, so it is reported wherever the walk enters it. A fence over versions of a single key is
-/// reported only if no newer version is the result: forward the newer version comes first; backward the fence waits for
-/// it (`pending`).
+/// The lost ranges that the cursor encounters: which of them it reports, and when. A lost range over several keys
+/// may hide any of them, so it is reported wherever the walk enters it. A lost range over versions of a single key is
+/// reported only if no newer version is the result: forward the newer version comes first; backward the lost range
+/// waits for it (`pending`).
 impl UserCursor {
-    /// Handles a fence at the inner cursor's position. A fence that was not known is reported as an error, now or
-    /// (`later`) at the next step.
+    /// Handles a lost range at the inner cursor's position. A lost range that was not known is reported as an error,
+    /// now or (`later`) at the next step.
     #[cold]
     #[inline(never)]
     fn meet_lost_range(&mut self, later: bool) -> Result<()> {
@@ -709,8 +711,8 @@ impl UserCursor {
         Err(self.error_of(self.lost_ranges.len() - 1))
     }
 
-    /// Handles a fence on the way back. A fence over versions of a single key waits for the versions before it: the
-    /// newest of them may be the result.
+    /// Handles a lost range on the way back. A lost range over versions of a single key waits for the versions before
+    /// it: the newest of them may be the result.
     #[cold]
     #[inline(never)]
     fn meet_lost_range_backward(&mut self) -> Result<()> {
@@ -722,8 +724,8 @@ impl UserCursor {
         self.meet_lost_range(self.pending > 0 || is_of_one_key)
     }
 
-    /// True for a fence over versions of a single key if none of them is visible, or the key is already decided: it
-    /// hides nothing from this cursor. The inner cursor is at the fence.
+    /// True for a lost range over versions of a single key if none of them is visible, or the key is already decided:
+    /// it hides nothing from this cursor. The inner cursor is at the lost range.
     #[cold]
     #[inline(never)]
     fn is_decided(&self) -> Result<bool> {
@@ -734,13 +736,13 @@ impl UserCursor {
         Ok(self.only_key(&lost_range).is_some_and(|key| !hides(key) || is_seen()))
     }
 
-    /// Returns the key, if a fence spans versions of one key only. For a damaged record in memory (in no file) the key
-    /// itself may be wrong.
+    /// Returns the key, if a lost range spans versions of one key only. For a damaged record in memory (in no file) the
+    /// key itself may be wrong.
     fn only_key<'f>(&self, lost_range: &'f LostRange) -> Option<&'f [u8]> {
         lost_range.only_key(&self.order).filter(|_| !lost_range.file.is_empty())
     }
 
-    /// Drops the pending fences that span only the saved key: its newest version is the result.
+    /// Drops the pending lost ranges that span only the saved key: its newest version is the result.
     #[cold]
     fn drop_decided(&mut self) {
         let waiting = self.lost_ranges.split_off(self.lost_ranges.len() - self.pending);
@@ -753,7 +755,7 @@ impl UserCursor {
         self.lost_ranges.extend(waiting);
     }
 
-    /// Returns the error of an unreported fence from the way here; the cursor then keeps its position and shows no
+    /// Returns the error of an unreported lost range from the way here; the cursor then keeps its position and shows no
     /// record.
     #[inline]
     fn report_pending(&mut self) -> Result<()> {
@@ -771,7 +773,7 @@ impl UserCursor {
         let none = || Error::structural("a fence that is not there");
         let lost_range = self.lost_ranges.get(number);
         let error = self.named(lost_range.map_or_else(none, LostRange::error));
-        // A fence in no file stands for a record in memory.
+        // A lost range in no file stands for a record in memory.
         if let (Some(lost_range), Some(values)) = (lost_range, &self.values)
             && lost_range.file.is_empty()
         {
@@ -790,7 +792,7 @@ impl UserCursor {
         self.lost_ranges.iter().any(|lost_range| lost_range.covers_at(order, record.key, record.seqno, self.seqno))
     }
 
-    /// Reports, at the end of a backward walk, pending fences over a key of which no version was shown.
+    /// Reports, at the end of a backward walk, pending lost ranges over a key of which no version was shown.
     fn report_pending_unless_shown(&mut self) -> Result<()> {
         if self.place == CursorPlace::Nowhere { self.report_pending() } else { Ok(()) }
     }
@@ -803,7 +805,8 @@ fn bound_of(bound: &Bound<Vec<u8>>) -> Option<&[u8]> {
     }
 }
 
-/// True if a record on the way forward may be older than a lost one. Fences that end before the record are dropped.
+/// True if a record on the way forward may be older than a lost one. Lost ranges that end before the record are
+/// dropped.
 #[cold]
 #[inline(never)]
 fn is_covered(lost_ranges: &mut Vec<LostRange>, order: &Order, record: &Record<'_>, at: Seqno) -> bool {

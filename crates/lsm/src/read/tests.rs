@@ -89,7 +89,7 @@ fn versions() -> impl Strategy<Value = Vec<Owned>> {
     })
 }
 
-/// Simulates a source that has lost some records: returns the rest, and a fence around each run of lost ones.
+/// Simulates a source that has lost some records: returns the rest, and a lost range around each run of lost ones.
 fn lost(order: &Order, records: &[Owned], holes: &[(prop::sample::Index, usize)]) -> (Vec<Owned>, Vec<LostRange>) {
     let records = sorted(order, records);
     let mut is_lost = vec![false; records.len()];
@@ -118,7 +118,7 @@ fn lost(order: &Order, records: &[Owned], holes: &[(prop::sample::Index, usize)]
     (records.into_iter().filter(|_| !is_lost[at.next().unwrap()]).collect(), lost_ranges)
 }
 
-/// The expected view with fences: for each key the newest remaining version, unless a fence covers it.
+/// The expected view with lost ranges: for each key the newest remaining version, unless a lost range covers it.
 fn view_beside(
     order: &Order,
     kept: &[Owned],
@@ -133,7 +133,8 @@ fn view_beside(
     seen
 }
 
-/// True if a fence spans versions of one key only, and a version that no fence hides is the result for that key.
+/// True if a lost range spans versions of one key only, and a version that no lost range hides is the result for that
+/// key.
 fn is_decided(order: &Order, left: &[Owned], lost_ranges: &[LostRange], lost_range: &LostRange, seqno: Seqno) -> bool {
     let Some(key) = lost_range.only_key(order) else { return false };
     let visible = left.iter().filter(|record| record.key == key && record.seqno <= seqno);
@@ -143,7 +144,7 @@ fn is_decided(order: &Order, left: &[Owned], lost_ranges: &[LostRange], lost_ran
     })
 }
 
-/// True if a fence spans a key that a cursor with these bounds may show.
+/// True if a lost range spans a key that a cursor with these bounds may show.
 fn reaches_into((low, high): &CursorBounds, lost_range: &LostRange) -> bool {
     let from_low = match low {
         Bound::Unbounded => true,
@@ -158,7 +159,7 @@ fn reaches_into((low, high): &CursorBounds, lost_range: &LostRange) -> bool {
     from_low && to_high
 }
 
-/// Makes a move, and continues in its direction past fences; returns the files of the fences encountered.
+/// Makes a move, and continues in its direction past lost ranges; returns the files of the lost ranges encountered.
 fn go_on(cursor: &mut UserCursor, step: &Move) -> Vec<String> {
     let (mut outcome, forward) = match step {
         Move::First => (cursor.first(), true),
@@ -182,7 +183,7 @@ fn go_on(cursor: &mut UserCursor, step: &Move) -> Vec<String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
-    /// No wrong record is shown, no record is silently missing, and no fence is reported twice on the way through.
+    /// No wrong record is shown, no record is silently missing, and no lost range is reported twice on the way through.
     #[test]
     fn beside_fences_what_decides_is_shown_and_the_rest_is_told(
         records in prop_oneof![records(80), versions()], share in 0usize..100, seqno in seqnos(), bounds in bounds(),
@@ -236,7 +237,7 @@ proptest! {
             met.dedup();
             prop_assert_eq!(met.len(), count, "told twice");
         }
-        // Random moves into and out of fences.
+        // Random moves into and out of lost ranges.
         let mut cursor = cursor(bounds.clone());
         let mut at: Option<usize> = None;
         for (n, step) in moves.iter().enumerate() {

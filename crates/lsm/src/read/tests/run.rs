@@ -246,8 +246,8 @@ fn hardly_a_record_is_copied_on_the_way_back() {
     assert!(copied < 400, "{copied} of {all}");
 }
 
-/// A seek beyond the bounds leaves the sources in position, including the fences they have shown: a loss that extends
-/// to the next place is reported there, and no older version is shown.
+/// A seek beyond the bounds leaves the sources in position, including the lost ranges they have shown: a loss that
+/// extends to the next place is reported there, and no older version is shown.
 #[test]
 fn a_seek_beyond_the_bounds_forgets_no_loss_that_the_cursor_stands_in() {
     let order = Order::bytewise();

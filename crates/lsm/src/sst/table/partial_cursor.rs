@@ -15,7 +15,7 @@ pub(in crate::sst) struct PartialCursor {
     block: Arc<PartialBlock>,
     at: usize,
     is_valid: bool,
-    /// The position at which the cursor entered a gap, and the encoded fence.
+    /// The position at which the cursor entered a gap, and the encoded lost range.
     key: Vec<u8>,
     seqno: Seqno,
     lost_range: Vec<u8>,
