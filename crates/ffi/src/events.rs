@@ -24,7 +24,7 @@ mirror! {
     pub struct waxseal_event_t of |row: &EventRow| {
         /// The target in its short form: `users.john`.
         pub target: waxseal_slice_t = waxseal_slice_t::text(&row.target),
-        /// The name of the operation: `EventRow.Update`.
+        /// The name of the operation: `Row.Update`.
         pub operation: waxseal_slice_t = waxseal_slice_t::text(&row.operation),
         /// The name of the session that performed it; `-` for the unnamed session.
         pub client: waxseal_slice_t = waxseal_slice_t::text(&row.client),

@@ -568,7 +568,7 @@ pub struct Quarantine<'a> {
     pub what: Withheld<'a>,
     /// True if the quarantine begins, false if it ends.
     pub begins: bool,
-    /// The cause: `quarantined`, `fenced`, `freed`, `lifted`, `replaced`, `dropped`; `found` in a listing of current
+    /// The cause: `barred`, `fenced`, `freed`, `lifted`, `replaced`, `dropped`; `found` in a listing of current
     /// quarantines.
     pub how: &'static str,
     /// The last seqno visible to readers at that moment.
