@@ -185,9 +185,9 @@ pub unsafe extern "C" fn waxseal_care_options_add_family(
     })
 }
 
-/// A store whose tables and log a salvage takes where no manifest names them, by its id: 32 hexadecimal digits, as the
-/// refusal of a directory with files of several stores lists them. Files of stores that are not named are left alone.
-/// None named: the store that the surviving files name.
+/// A store whose tables and log a salvage takes where no manifest names them, by its id: 32 hexadecimal digits, as the refusal of a directory
+/// with files of several stores lists them. Files of stores that are not named are left alone. None named: the store that the surviving files
+/// name.
 ///
 /// One thread at a time. Errors: `WAXSEAL_INVALID` for any other text.
 #[unsafe(no_mangle)]

@@ -26,10 +26,9 @@ pub const WAXSEAL_FIELD_SPAN: i32 = 8;
 /// A token range: keyspace in `bytes`, comma-separated replicas in `more`; first and last token, records, bytes and sum
 /// in `numbers`.
 pub const WAXSEAL_FIELD_TOKENS: i32 = 9;
-/// The options of a registration: as the store keeps them in `bytes`, in words in `more` (`subtree deferred
-/// values=new`); in `numbers` a `WAXSEAL_SCOPE_..`, a `WAXSEAL_MODE_..`, a `WAXSEAL_VALUES_..`, 1 for history, and
-/// after how many microseconds events may be dropped, or `WAXSEAL_FOREVER`. Options that this version cannot read are
-/// `WAXSEAL_FIELD_BYTES`.
+/// The options of a registration: as the store keeps them in `bytes`, in words in `more` (`subtree deferred values=new`); in `numbers` a
+/// `WAXSEAL_SCOPE_..`, a `WAXSEAL_MODE_..`, a `WAXSEAL_VALUES_..`, 1 for history, and after how many microseconds events may be dropped,
+/// or `WAXSEAL_FOREVER`. Options that this version cannot read are `WAXSEAL_FIELD_BYTES`.
 pub const WAXSEAL_FIELD_OPTIONS: i32 = 10;
 
 /// The length of a field's array of numbers.

@@ -120,8 +120,8 @@ fn json(numbers: &[(String, u64)]) -> String {
 /// `family.default.memtable_bytes`, `family.default.level.0.tables`, ..; `waxseal_metrics_json` lists all names.
 /// `WAXSEAL_NOT_FOUND` for an unknown name.
 ///
-/// Thread-safe. A number of a family costs a look at the family's tables, any other one a look at all tables: ask for
-/// all at once where you need many. Errors: `WAXSEAL_INVALID` for a name that is no UTF-8, `WAXSEAL_CLOSED`.
+/// Thread-safe. A number of a family costs a look at the family's tables, any other one a look at all tables: ask for all at once where you
+/// need many. Errors: `WAXSEAL_INVALID` for a name that is no UTF-8, `WAXSEAL_CLOSED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waxseal_metric(
     db: *const waxseal_db_t,
