@@ -268,7 +268,7 @@ mod tests {
     fn however_few_are_held_all_are_shown_in_the_order_of_time() -> Result<(), Failure> {
         let db = Db::memory()?;
         let users = db.column_family("users")?;
-        db.register("users", "*")?;
+        db.registry().register("users", "*")?;
         for n in 0..20 {
             let options = if n % 3 == 0 { WriteOptions::new().log_as_insert() } else { WriteOptions::new() };
             users.put_with([b'a' + (n * 7) % 20], [n], options)?;

@@ -227,7 +227,7 @@ pub(crate) fn lineage(args: &Args, file: &str, output: &mut Output) -> Result<Ex
 }
 
 fn has_registry(db: &Db) -> bool {
-    db.registrations().is_ok()
+    db.registry().registrations().is_ok()
 }
 
 fn step_line(who: &Session, step: &Step, output: &Output) -> Result<String, Failure> {

@@ -66,7 +66,7 @@ pub unsafe extern "C" fn waxseal_event_ring(
     let (ring, error) = unsafe { (out(ring), out(error)) };
     answer(error, || {
         let ring = ring.needed("numbers")?;
-        ring.set(waxseal_ring_t::of(with(db, |db| Ok(db.event_ring()?))?));
+        ring.set(waxseal_ring_t::of(with(db, |db| Ok(db.registry().event_ring()?))?));
         Ok(())
     })
 }
@@ -78,5 +78,5 @@ pub unsafe extern "C" fn waxseal_event_ring(
 pub unsafe extern "C" fn waxseal_drain_events(db: *mut waxseal_db_t, error: *mut *mut waxseal_error_t) -> i32 {
     // SAFETY: the header asks that outputs be null or writable.
     let error = unsafe { out(error) };
-    answer(error, || with(db.cast_const(), |db| Ok(db.drain_events()?)))
+    answer(error, || with(db.cast_const(), |db| Ok(db.registry().drain_events()?)))
 }

@@ -237,7 +237,7 @@ pub unsafe extern "C" fn waxseal_quarantined(
     let (cases, error) = unsafe { (out(cases), out(error)) };
     answer(error, || {
         let cases = cases.needed("cases")?;
-        let found = with(db, |db| Ok(db.quarantined()?))?;
+        let found = with(db, |db| Ok(db.registry().quarantined()?))?;
         give(cases, found.into_iter().map(|case| FlatCase { fields: flat(&case.payload), case }).collect())
     })
 }

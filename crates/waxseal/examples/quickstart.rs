@@ -27,7 +27,7 @@ fn main() -> waxseal::Result<()> {
     let alice = db.session("alice")?; // who writes
     alice.register("users", "*")?; // from now on the log knows who did what to any key
     alice.column_family("users")?.put("alice", "1816")?;
-    assert_eq!(db.query_latest("users.alice", "*")?.unwrap().key.client, "alice");
+    assert_eq!(db.registry().query_latest("users.alice", "*")?.unwrap().key.client, "alice");
     db.close()?;
     Db::destroy("quickstart-store")
 }

@@ -14,9 +14,10 @@ fn main() -> waxseal::Result<()> {
     accounts.put("4711", "250")?;
     db.session("bob")?.column_family("accounts")?.put("4711", "0")?;
 
-    let known = db.provenance(&accounts, "4711")?;
+    let registry = db.registry();
+    let known = registry.provenance(&accounts, "4711")?;
     for event in &known.events {
-        let operation = db.operation_name(event.key.operation)?;
+        let operation = registry.operation_name(event.key.operation)?;
         println!("{} by {}: {:?}", operation, event.key.client, event.payload.fields());
     }
     assert_eq!(known.events.last().map(|event| event.key.client.as_str()), Some("bob"));

@@ -165,12 +165,13 @@ impl WriteOptions {
     /// # let users = db.column_family("users")?;
     /// use waxseal::WriteOptions;
     ///
-    /// db.register("users", "*")?;
+    /// let registry = db.registry();
+    /// registry.register("users", "*")?;
     /// users.put_with("john", "33", WriteOptions::new().log_as_insert())?;
     /// users.put("john", "34")?;
-    /// assert_eq!(db.query_all("users.john", "Row.Insert")?.len(), 1);
-    /// assert_eq!(db.query_all("users.john", "Row.Update")?.len(), 1);
-    /// assert_eq!(db.query_all("users.john", "Row.Write")?.len(), 2);
+    /// assert_eq!(registry.query_all("users.john", "Row.Insert")?.len(), 1);
+    /// assert_eq!(registry.query_all("users.john", "Row.Update")?.len(), 1);
+    /// assert_eq!(registry.query_all("users.john", "Row.Write")?.len(), 2);
     /// # Ok(())
     /// # }
     /// ```

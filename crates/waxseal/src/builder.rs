@@ -280,9 +280,9 @@ impl Builder {
     ///
     /// let db = Builder::in_memory().authorizer(Arc::new(Auditor)).open()?;
     /// db.column_family("users")?;
-    /// assert!(db.register("users", "*").is_err());
+    /// assert!(db.registry().register("users", "*").is_err());
     /// db.session("auditor")?.register("users", "*")?;
-    /// assert!(db.query_all("users", "*").is_err());
+    /// assert!(db.registry().query_all("users", "*").is_err());
     /// # Ok(())
     /// # }
     /// ```

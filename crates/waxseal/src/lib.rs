@@ -44,9 +44,9 @@
 //!
 //! # Threads
 //!
-//! [`Db`], [`ColumnFamily`], [`Snapshot`] and [`Session`] are cheap to clone and may be used from any thread.
-//! [`Cursor`], [`Range`] and [`Batch`] may move between threads. Every object made from a store keeps the store open.
-//! [`Db::close`] closes the store for all of them: every later call returns [`ErrorKind::Closed`].
+//! [`Db`], [`ColumnFamily`], [`Snapshot`], [`Session`] and [`Registry`] are cheap to clone and may be used from any
+//! thread. [`Cursor`], [`Range`] and [`Batch`] may move between threads. Every object made from a store keeps the store
+//! open. [`Db::close`] closes the store for all of them: every later call returns [`ErrorKind::Closed`].
 //!
 //! The engine is synchronous and owns its background threads; it never uses the caller's async runtime. `AsyncDb`
 //! (feature `tokio`) is the same store for async code.
@@ -89,7 +89,7 @@ pub use db::Db;
 pub use family::ColumnFamily;
 pub use identity::StoreId;
 pub use range::{KeyRange, Keys, Prefix, Range};
-pub use registry::Identity;
+pub use registry::{Identity, Registry};
 pub use sealed::Sealed;
 pub use session::Session;
 pub use slice::Slice;

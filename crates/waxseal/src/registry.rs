@@ -3,7 +3,7 @@
 //!
 //! A *target* is anything with a name (a family `users`, a key `users.john`, the whole store `cluster:`, a table file,
 //! ..). An *operation* can happen to a target (`Row.Update`, `Table.Drop`, `Engine.Compact`, ..). Once a pair is
-//! [registered](crate::Session::register), every such operation adds an *event* to the log: target, operation, time,
+//! [registered](Registry::register), every such operation adds an *event* to the log: target, operation, time,
 //! session and commit. While nothing is registered, this costs a write one load and one comparison.
 //!
 //! Registry and log are stored in column families of the store: `system_metadata.registry`, `system_metadata.log` and
@@ -14,9 +14,11 @@
 //! calls to registry and log return `Corruption`, until the store is [repaired](crate::Db::repair) and reopened.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 
 use waxseal_lsm::checksum::Uid;
+use waxseal_lsm::db::At;
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::record::Seqno;
 use waxseal_registry::{Registrar, Session as Who};
@@ -24,7 +26,6 @@ use waxseal_registry::{Registrar, Session as Who};
 use crate::db::{Db, Inner};
 use crate::family::ColumnFamily;
 use crate::range::KeyRange;
-use crate::session::Session;
 use crate::snapshot::Snapshot;
 
 pub use waxseal_lsm::checksum::Uid as FileUid;
@@ -121,12 +122,12 @@ impl<T: ToOperation + ?Sized> ToOperation for &T {
 }
 
 /// Returns a single operation, for calls that do not accept `*`.
-pub(crate) fn one_operation(operation: impl ToOperation, registrar: &Registrar) -> Result<Operation> {
+fn one_operation(operation: impl ToOperation, registrar: &Registrar) -> Result<Operation> {
     operation.to_operation(registrar)?.ok_or_else(|| Error::invalid("say which operation: `*` stands for all of them"))
 }
 
 /// Returns the uid of an existing table file by its name, or of any table file by its uid.
-pub(crate) fn table_uid(inner: &Inner, registrar: &Registrar, file: &str) -> Result<Uid> {
+fn table_uid(inner: &Inner, registrar: &Registrar, file: &str) -> Result<Uid> {
     for family in inner.engine.families() {
         if let Some(table) = inner.engine.tables(&family)?.iter().find(|table| table.name() == file) {
             return Ok(table.meta().uid);
@@ -139,96 +140,201 @@ pub(crate) fn table_uid(inner: &Inner, registrar: &Registrar, file: &str) -> Res
     }
 }
 
-/// Calls to registry and log without a session. Each method is the method of [`Session`] with the same name, called
-/// anonymously.
+/// The calls to registry and log of a store. Those from [`Db::registry`] are anonymous; a
+/// [`Session`](crate::Session) makes them under its identity. Clones may be used from any thread.
+#[derive(Clone)]
+pub struct Registry {
+    pub(crate) inner: Arc<Inner>,
+    pub(crate) who: Who,
+}
+
 impl Db {
-    /// Returns the session of an identity ([`Identity`] or text). Its writes and queries carry the identity's name. An
-    /// identity keeps its session across a reopen.
+    /// Returns the anonymous calls to registry and log. Costs one reference count.
     ///
-    /// If `Session.Open` of `engine:session` is registered, each call logs an event.
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// let db = waxseal::Db::memory()?;
+    /// let users = db.column_family("users")?;
+    /// let registry = db.registry();
+    /// registry.register("users", "*")?;
+    /// users.put("john", "33")?;
+    /// assert_eq!(registry.query_latest("users.john", "*")?.unwrap().key.client, "-");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn registry(&self) -> Registry {
+        Registry { inner: Arc::clone(&self.inner), who: Who::ANONYMOUS }
+    }
+}
+
+impl Registry {
+    /// Registers an operation on a target: every commit after this call logs it, and no earlier one. Registering a pair
+    /// again only changes its options. Returns true if the pair is new.
     ///
-    /// Errors: `Invalid` if the name is not 1 to 255 bytes long or begins with `unknown session`, or if the store was
-    /// opened without its registry; as for a commit, if an event is logged.
+    /// A target is text (`users`, `users.john`, `cluster:`, ..: see [`Target`]) or a [`Target`]; an operation is its
+    /// name (`Row.Insert`, `Row.Update`, `Row.Delete`, ..), `*` for any, or an [`Operation`]. The options are the
+    /// pair's defaults ([`RegisterOptions::suited`]): a family is registered with all its keys, and rows are logged
+    /// deferred.
+    ///
+    /// Costs a synced commit. Errors: `Invalid` if the target is malformed, if the operation or the family does not
+    /// exist (a key need not exist), if the operation cannot occur on the target or below it (the error names where it
+    /// occurs), or if the session is not authorized; `ReadOnly`.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
     /// use waxseal::Db;
-    /// use waxseal::registry::Identity;
+    /// use waxseal::registry::{Operation, Target};
     ///
     /// let db = Db::memory()?;
-    /// let alice = db.session("alice")?;
-    /// alice.column_family("users")?.put("john", "33")?;
-    /// let surely = db.session(Identity::named("alice").authenticated("password"))?; // another session than `alice`
-    /// assert_eq!((surely.name(), surely.authenticated()), ("alice", Some("password")));
+    /// let registry = db.registry();
+    /// let users = db.column_family("users")?;
+    /// assert!(registry.register("users.john", "Row.Delete")?);
+    /// assert!(!registry.register(Target::key("users", "john"), Operation::ROW_DELETE)?); // the same pair
+    /// users.put("john", "33")?; // not registered
+    /// users.delete("john")?;
+    /// assert_eq!(registry.query_all("users.john", "*")?.len(), 1);
+    /// assert!(registry.unregister("users.john", "Row.Delete")?);
     /// # Ok(())
     /// # }
     /// ```
-    pub fn session(&self, identity: impl Into<Identity>) -> Result<Session> {
-        let who = self.inner.registrar()?.session(identity.into())?;
-        Ok(Session { inner: Arc::clone(&self.inner), who })
-    }
-
-    /// Returns the anonymous session, in whose name all calls without a session run.
-    pub fn nobody(&self) -> Session {
-        Session { inner: Arc::clone(&self.inner), who: Who::ANONYMOUS }
-    }
-
-    /// Starts logging an operation on a target: [`Session::register`].
     pub fn register(&self, target: impl ToTarget, operation: impl ToOperation) -> Result<bool> {
-        self.nobody().register(target, operation)
+        let (registrar, target, operation) = self.pair(target, operation)?;
+        registrar.register(&target, operation, None, Some(&self.who))
     }
 
-    /// Starts logging an operation on a target, with options: [`Session::register_with`].
+    /// [`register`](Registry::register) with explicit options. Errors: also `Invalid` for options that are not
+    /// compatible.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// use waxseal::Db;
+    /// use waxseal::registry::{Mode, RegisterOptions, Scope, Values};
+    ///
+    /// let db = Db::memory()?;
+    /// let registry = db.registry();
+    /// let users = db.column_family("users")?;
+    /// let (scope, mode, values) = (Scope::Subtree, Mode::Sync, Values::OldNew);
+    /// let options = RegisterOptions { scope, mode, values, ..Default::default() };
+    /// registry.register_with("users", "Row.Update", options)?;
+    /// users.put("john", "33")?;
+    /// users.put("john", "34")?;
+    /// let event = registry.query_latest("users.john", "Row.Update")?.unwrap();
+    /// println!("{:?}", event.payload); // both values
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn register_with(
         &self,
         target: impl ToTarget,
         operation: impl ToOperation,
         options: RegisterOptions,
     ) -> Result<bool> {
-        self.nobody().register_with(target, operation, options)
+        let (registrar, target, operation) = self.pair(target, operation)?;
+        registrar.register(&target, operation, Some(options), Some(&self.who))
     }
 
-    /// Stops logging a pair: [`Session::unregister`].
+    /// Stops logging a pair; its events stay. Returns false if the pair was not registered. Errors: as for
+    /// [`register`](Registry::register).
     pub fn unregister(&self, target: impl ToTarget, operation: impl ToOperation) -> Result<bool> {
-        self.nobody().unregister(target, operation)
+        let (registrar, target, operation) = self.pair(target, operation)?;
+        registrar.unregister(&target, operation, Some(&self.who))
     }
 
-    /// Returns true if an operation on a target is logged: [`Session::is_registered`].
+    /// Returns true if any registration causes this operation on this target to be logged.
     pub fn is_registered(&self, target: impl ToTarget, operation: impl ToOperation) -> Result<bool> {
-        self.nobody().is_registered(target, operation)
+        let registrar = self.inner.registrar()?;
+        Ok(registrar.is_registered(&target.to_target(registrar)?, one_operation(operation, registrar)?))
     }
 
-    /// Returns all registrations: [`Session::registrations`].
+    /// Returns all registrations, ordered by target and operation.
     pub fn registrations(&self) -> Result<Vec<Registration>> {
-        self.nobody().registrations()
+        Ok(self.inner.registrar()?.registrations())
     }
 
-    /// Returns all events of a target itself: [`Session::query_all`].
+    /// Returns all events of a target itself, for one operation or (`*`) any, ordered by operation and then by time.
+    /// The result includes events that the log does not contain yet. For events below the target, use
+    /// [`log_query`](Registry::log_query).
+    ///
+    /// Errors: `Invalid` for a malformed target or unknown operation, or if the session is not authorized; `Corruption`
+    /// where the log is damaged.
     pub fn query_all(&self, target: impl ToTarget, operation: impl ToOperation) -> Result<Vec<Event>> {
-        self.nobody().query_all(target, operation)
+        let (registrar, target, operation) = self.pair(target, operation)?;
+        registrar.query_all(&target, operation, Some(&self.who))
     }
 
-    /// Returns the latest event of a target itself: [`Session::query_latest`].
+    /// Returns the latest event of a target itself, for one operation or (`*`) any. Costs one seek for each operation
+    /// that has events on the target, however many events there are. Errors: as for [`query_all`](Registry::query_all).
     pub fn query_latest(&self, target: impl ToTarget, operation: impl ToOperation) -> Result<Option<Event>> {
-        self.nobody().query_latest(target, operation)
+        let (registrar, target, operation) = self.pair(target, operation)?;
+        registrar.query_latest(&target, operation, Some(&self.who))
     }
 
-    /// Returns the events that match a query, one page at a time: [`Session::log_query`].
+    /// Returns the events that match a query, one page at a time. A query can include targets below its own, and can
+    /// select a time span and a client. Errors: as for [`query_all`](Registry::query_all); `Invalid` for a page
+    /// position that does not come from this query.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// use waxseal::Db;
+    /// use waxseal::registry::{Paging, Query};
+    ///
+    /// let db = Db::memory()?;
+    /// let registry = db.registry();
+    /// let users = db.session("alice")?.column_family("users")?;
+    /// registry.register("users", "*")?;
+    /// for n in 0..5 {
+    ///     users.put(format!("user{n}"), "value")?;
+    /// }
+    /// let query = Query { below: true, client: Some("alice".to_owned()), ..Query::of(registry.target("users")?) };
+    /// let (mut events, mut paging) = (0, Paging::first(2));
+    /// loop {
+    ///     let page = registry.log_query(&query, &paging)?;
+    ///     events += page.events.len();
+    ///     paging.after = page.next;
+    ///     if paging.after.is_none() {
+    ///         break;
+    ///     }
+    /// }
+    /// assert_eq!(events, 5);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn log_query(&self, query: &Query, paging: &Paging) -> Result<Page> {
-        self.nobody().log_query(query, paging)
+        self.inner.registrar()?.log_query(query, paging, At::Latest, Some(&self.who))
     }
 
-    /// Returns the events that match a query at a snapshot: [`Session::log_query_at`].
+    /// [`log_query`](Registry::log_query) at a snapshot: events of commits that the snapshot does not see are left out.
     pub fn log_query_at(&self, query: &Query, paging: &Paging, snapshot: &Snapshot) -> Result<Page> {
-        self.nobody().log_query_at(query, paging, snapshot)
+        let at = snapshot.of_store(&self.inner)?;
+        self.inner.registrar()?.log_query(query, paging, At::Snapshot(at), Some(&self.who))
     }
 
-    /// Returns the latest event that matches a query: [`Session::log_latest`].
+    /// Returns the latest event that matches a query. Targets below the query's own are not searched. Errors: as for
+    /// [`query_all`](Registry::query_all).
     pub fn log_latest(&self, query: &Query) -> Result<Option<Event>> {
-        self.nobody().log_latest(query)
+        self.inner.registrar()?.log_latest(query, At::Latest, Some(&self.who))
     }
 
-    /// Adds an event: [`Session::log_add`].
+    /// Adds an event for something that happened outside the store, and returns the event's sequence number. `time`:
+    /// when it happened; `None` means now. Errors: `Invalid` if the pair is not registered, or if the session is not
+    /// authorized; as for a commit.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// use waxseal::Db;
+    /// use waxseal::registry::Payload;
+    ///
+    /// let db = Db::memory()?;
+    /// let registry = db.registry();
+    /// db.column_family("users")?;
+    /// let reindexed = registry.define_operation("app.reindexed")?;
+    /// assert!(registry.log_add("users", reindexed, None, Payload::text("too early")).is_err()); // not registered yet
+    /// registry.register("users", reindexed)?;
+    /// registry.log_add("users", "app.reindexed", None, Payload::text("took 3 s"))?;
+    /// assert_eq!(registry.query_all("users", reindexed)?.len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn log_add(
         &self,
         target: impl ToTarget,
@@ -236,32 +342,62 @@ impl Db {
         time: Option<Time>,
         payload: Payload,
     ) -> Result<Seqno> {
-        self.nobody().log_add(target, operation, time, payload)
+        let registrar = self.inner.registrar()?;
+        let (target, operation) = (target.to_target(registrar)?, one_operation(operation, registrar)?);
+        registrar.log_add(&target, operation, time, payload, Some(&self.who))
     }
 
-    /// Deletes the events that match a query: [`Session::log_delete`].
+    /// Deletes the events that match a query and returns their number. Engine events that are not log rows yet are not
+    /// deleted. Apart from this call, only retention removes events. Errors: `Invalid` if the session is not
+    /// authorized; as for a commit.
     pub fn log_delete(&self, query: &Query) -> Result<u64> {
-        self.nobody().log_delete(query)
+        self.inner.registrar()?.log_delete(query, Some(&self.who))
     }
 
-    /// Returns the registrations that cover a key, and its events: [`Session::provenance`].
+    /// Returns a key's provenance: the registrations that cover it, and all its events. Errors: as for
+    /// [`query_all`](Registry::query_all).
     pub fn provenance(&self, cf: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<Provenance> {
-        self.nobody().provenance(cf, key)
+        self.inner.own(cf)?;
+        self.inner.registrar()?.provenance(&cf.family, key.as_ref(), Some(&self.who))
     }
 
-    /// Returns the events of all keys of a range: [`Session::query_range`].
+    /// Returns the events of all keys of a range, one page at a time. The range is in the family's key order; the
+    /// events are in log order, by the bytes of their keys. In a family with a comparator, each page scans the events
+    /// of all the family's keys. Errors: as for [`log_query`](Registry::log_query).
     pub fn query_range(&self, cf: &ColumnFamily, range: impl KeyRange, paging: &Paging) -> Result<Page> {
-        self.nobody().query_range(cf, range, paging)
+        self.inner.own(cf)?;
+        let bounds = range.into_bounds();
+        self.inner.registrar()?.query_range(&cf.family, &bounds, paging, At::Latest, Some(&self.who))
     }
 
-    /// Explains a key: value, writer, events and files: [`Session::explain`].
+    /// Explains a key: its value and verdict, its writer and time, its events, the file that holds it, and that file's
+    /// lineage. Damage is part of the result, not an error. Costs several reads.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// let db = waxseal::Db::memory()?;
+    /// let registry = db.registry();
+    /// let users = db.session("alice")?.column_family("users")?;
+    /// registry.register("users", "*")?;
+    /// users.put("john", "33")?;
+    /// db.flush()?;
+    /// let known = registry.explain(&users, "john")?;
+    /// assert_eq!((known.value.as_deref(), known.verdict.as_str()), (Some(&b"33"[..]), "validated"));
+    /// assert_eq!(known.written.unwrap().0, "alice");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn explain(&self, cf: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<Explanation> {
-        self.nobody().explain(cf, key)
+        self.inner.own(cf)?;
+        self.inner.registrar()?.explain(&cf.family, key.as_ref(), Some(&self.who))
     }
 
-    /// Returns the lineage of a table file: [`Session::lineage`].
+    /// Returns the lineage of a table file: the job that wrote it, that job's input files, their jobs, and so on.
+    /// `file` is a name in the store's directory or a uid: 32 hexadecimal digits, with or without `sst:` before them. A
+    /// uid also finds a file that was deleted. Errors: `Invalid` if there is no such file.
     pub fn lineage(&self, file: impl AsRef<str>) -> Result<Lineage> {
-        self.nobody().lineage(file)
+        let registrar = self.inner.registrar()?;
+        registrar.lineage(table_uid(&self.inner, registrar, file.as_ref())?, Some(&self.who))
     }
 
     /// Returns the current and past quarantine cases by family: tables excluded from compaction, and lost key ranges.
@@ -273,29 +409,31 @@ impl Db {
         self.inner.registrar()?.quarantined()
     }
 
-    /// Parses a target: [`Session::target`].
+    /// Parses a target: see [`Target`]. Errors: `Invalid`, with the mistake and its position.
     pub fn target(&self, text: &str) -> Result<Target> {
-        self.nobody().target(text)
+        self.inner.registrar()?.target(text)
     }
 
-    /// Formats a target as text: [`Session::target_text`].
+    /// Formats a target as text.
     pub fn target_text(&self, target: &Target) -> Result<String> {
-        self.nobody().target_text(target)
+        Ok(self.inner.registrar()?.text(target))
     }
 
-    /// Returns the operation with this name: [`Session::operation`].
+    /// Returns the operation with this name. Errors: `Invalid` for an unknown name.
     pub fn operation(&self, name: &str) -> Result<Operation> {
-        self.nobody().operation(name)
+        self.inner.registrar()?.operation(name)
     }
 
-    /// Returns the name of an operation: [`Session::operation_name`].
+    /// Returns the name of an operation; for one defined in another store, its number.
     pub fn operation_name(&self, operation: Operation) -> Result<String> {
-        self.nobody().operation_name(operation)
+        Ok(self.inner.registrar()?.operations().name(operation))
     }
 
-    /// Defines a custom operation: [`Session::define_operation`].
+    /// Defines a custom operation, or returns it if it exists. The name has 1 to 64 letters, digits, `_`, `-` or `.`.
+    /// The number is derived from the name, so every store assigns the same number. Errors: `Invalid` for a malformed
+    /// name or one with another meaning; as for a commit.
     pub fn define_operation(&self, name: &str) -> Result<Operation> {
-        self.nobody().define_operation(name)
+        self.inner.registrar()?.define(name, Some(&self.who))
     }
 
     /// Waits until every event of mode [`Mode::Async`] accepted so far is in the log. Such events wait in a
@@ -308,6 +446,22 @@ impl Db {
     /// opened.
     pub fn event_ring(&self) -> Result<RingStats> {
         Ok(self.inner.registrar()?.ring())
+    }
+
+    /// Parses the target and the operation of a call.
+    pub(crate) fn pair(
+        &self,
+        target: impl ToTarget,
+        operation: impl ToOperation,
+    ) -> Result<(&Registrar, Target, Option<Operation>)> {
+        let registrar = self.inner.registrar()?;
+        Ok((registrar, target.to_target(registrar)?, operation.to_operation(registrar)?))
+    }
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Registry({:?})", self.who.name())
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) fn events(db: &Db) -> waxseal::Result<Vec<Event>> {
     let query = Query { below: true, ..Query::of(Target::family("default")) };
     let (mut events, mut paging) = (Vec::new(), Paging::first(PAGE));
     loop {
-        let page = db.log_query(&query, &paging)?;
+        let page = db.registry().log_query(&query, &paging)?;
         events.extend(page.events);
         paging.after = page.next;
         if paging.after.is_none() {

@@ -84,49 +84,45 @@ impl AsyncSession {
         AsyncBatch::new(self.session.batch(), &self.shared)
     }
 
-    /// Registers an operation on a target: see [`Session::register`].
+    /// Registers an operation on a target: see [`Registry::register`](crate::Registry::register).
     pub async fn register(&self, target: impl ToTarget, operation: impl ToOperation) -> Result<bool> {
-        let registrar = self.session.inner.registrar()?;
-        let (target, operation) = (target.to_target(registrar)?, operation.to_operation(registrar)?);
+        let (_, target, operation) = self.session.pair(target, operation)?;
         self.run(move |session| session.register(target, operation)).await
     }
 
-    /// `register` with explicit options: see [`Session::register_with`].
+    /// `register` with explicit options: see [`Registry::register_with`](crate::Registry::register_with).
     pub async fn register_with(
         &self,
         target: impl ToTarget,
         operation: impl ToOperation,
         options: RegisterOptions,
     ) -> Result<bool> {
-        let registrar = self.session.inner.registrar()?;
-        let (target, operation) = (target.to_target(registrar)?, operation.to_operation(registrar)?);
+        let (_, target, operation) = self.session.pair(target, operation)?;
         self.run(move |session| session.register_with(target, operation, options)).await
     }
 
-    /// Stops logging a pair: see [`Session::unregister`].
+    /// Stops logging a pair: see [`Registry::unregister`](crate::Registry::unregister).
     pub async fn unregister(&self, target: impl ToTarget, operation: impl ToOperation) -> Result<bool> {
-        let registrar = self.session.inner.registrar()?;
-        let (target, operation) = (target.to_target(registrar)?, operation.to_operation(registrar)?);
+        let (_, target, operation) = self.session.pair(target, operation)?;
         self.run(move |session| session.unregister(target, operation)).await
     }
 
-    /// Returns all events of a target itself: see [`Session::query_all`].
+    /// Returns all events of a target itself: see [`Registry::query_all`](crate::Registry::query_all).
     pub async fn query_all(&self, target: impl ToTarget, operation: impl ToOperation) -> Result<Vec<Event>> {
-        let registrar = self.session.inner.registrar()?;
-        let (target, operation) = (target.to_target(registrar)?, operation.to_operation(registrar)?);
+        let (_, target, operation) = self.session.pair(target, operation)?;
         let session = self.session.clone();
         self.shared.look(move || session.query_all(target, operation)).await
     }
 
-    /// Returns the latest event of a target itself: see [`Session::query_latest`].
+    /// Returns the latest event of a target itself: see [`Registry::query_latest`](crate::Registry::query_latest).
     pub async fn query_latest(&self, target: impl ToTarget, operation: impl ToOperation) -> Result<Option<Event>> {
-        let registrar = self.session.inner.registrar()?;
-        let (target, operation) = (target.to_target(registrar)?, operation.to_operation(registrar)?);
+        let (_, target, operation) = self.session.pair(target, operation)?;
         let session = self.session.clone();
         self.shared.look(move || session.query_latest(target, operation)).await
     }
 
-    /// Returns the events that match a query, one page at a time: see [`Session::log_query`].
+    /// Returns the events that match a query, one page at a time: see
+    /// [`Registry::log_query`](crate::Registry::log_query).
     pub async fn log_query(&self, query: Query, paging: Paging) -> Result<Page> {
         let session = self.session.clone();
         self.shared.look(move || session.log_query(&query, &paging)).await

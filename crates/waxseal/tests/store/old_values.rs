@@ -24,7 +24,7 @@ const KEPT: RegisterOptions = RegisterOptions {
 fn watched(path: &Path) -> Result<(Db, ColumnFamily)> {
     let db = Db::open(path)?;
     let users = db.column_family("users")?;
-    db.register_with("users", "*", KEPT)?;
+    db.registry().register_with("users", "*", KEPT)?;
     Ok((db, users))
 }
 
@@ -42,7 +42,7 @@ fn image(image: &Image) -> String {
 
 /// Of each event of the key, in order: what was put, and over what.
 fn overwritten(db: &Db) -> Result<Vec<(String, String)>> {
-    let mut events = db.query_all("users.k", "*")?;
+    let mut events = db.registry().query_all("users.k", "*")?;
     events.sort_by_key(|event| event.key.time);
     let find = |event: &Event, say: fn(&Field) -> Option<String>| event.payload.fields().iter().find_map(say).unwrap();
     let new = |field: &Field| if let Field::NewValue(new) = field { Some(image(new)) } else { None };
@@ -53,7 +53,7 @@ fn overwritten(db: &Db) -> Result<Vec<(String, String)>> {
     };
     let told = |event: &Event| (find(event, new), find(event, old));
     let all: Vec<_> = events.iter().map(told).collect();
-    let latest = db.query_latest("users.k", "*")?;
+    let latest = db.registry().query_latest("users.k", "*")?;
     assert_eq!(latest.as_ref().map(told).as_ref(), all.last());
     Ok(all)
 }
@@ -102,11 +102,11 @@ fn a_copy_whose_record_has_the_number_it_had_does_not_say_that_nothing_was_there
     // As many as the copy leaves out before the record.
     ["a", "b"].iter().try_for_each(|key| db.column_family("default")?.put(key, "another"))?;
     db.flush()?;
-    let number = db.explain(&users, "k")?.seqno;
+    let number = db.registry().explain(&users, "k")?.seqno;
     db.close()?;
     assert!(Db::salvage(&path, &saved)?.is_clean());
     let db = Db::open(&saved)?;
-    assert_eq!(db.explain(&db.column_family("users")?, "k")?.seqno, number);
+    assert_eq!(db.registry().explain(&db.column_family("users")?, "k")?.seqno, number);
     assert_eq!(overwritten(&db)?, told(2, 9..=9));
     Ok(())
 }
@@ -121,7 +121,7 @@ fn a_copy_keeps_no_value_for_an_event_that_does_not_find_it() -> Result<()> {
         ["a", "b"].iter().try_for_each(|value| db.column_family("default")?.put("another", value))?;
         db.flush()?;
         let users = db.column_family("users")?;
-        db.register_with("users", "*", RegisterOptions { mode, ..KEPT })?;
+        db.registry().register_with("users", "*", RegisterOptions { mode, ..KEPT })?;
         put_all(&users, 1..=3)?;
         db.close()?;
         assert!(Db::salvage(&path, &saved)?.is_clean());
@@ -143,7 +143,7 @@ fn what_was_compacted_without_seals_or_registry_keeps_its_old_values() -> Result
         put_all(&users, 1..=2)?;
         db.flush()?;
         put_all(&users, 3..=4)?;
-        db.unregister("users", "*")?;
+        db.registry().unregister("users", "*")?;
         db.flush()?;
         db.close()?;
         let builder = Db::builder(&path);
@@ -163,7 +163,7 @@ fn a_family_made_anew_has_nothing_to_say_of_the_one_before() -> Result<()> {
     let path = dir.path().join("store");
     let (db, users) = watched(&path)?;
     put_all(&users, 1..=3)?;
-    db.unregister("users", "*")?;
+    db.registry().unregister("users", "*")?;
     db.flush()?;
     db.close()?;
     let db = Db::builder(&path).registry(false).open()?;
@@ -220,7 +220,7 @@ fn an_old_value_is_told_though_the_new_one_is_lost() -> Result<()> {
     let db = Db::open(&path)?;
     assert!(db.column_family("users")?.get("k").unwrap_err().is_corruption());
     let is_told = |db: &Db| -> Result<bool> {
-        let latest = db.query_latest("users.k", "*")?.unwrap();
+        let latest = db.registry().query_latest("users.k", "*")?.unwrap();
         Ok(latest.payload.fields().contains(&Field::OldValue(Image::Value(old.clone()))))
     };
     assert!(is_told(&db)?);

@@ -32,8 +32,8 @@ fn is_invalid<T: std::fmt::Debug>(outcome: Result<T>) -> Error {
 
 /// Everything that is logged of a target and below it.
 fn below(db: &Db, target: &str) -> Result<Vec<Event>> {
-    let query = Query { below: true, ..Query::of(db.target(target)?) };
-    Ok(db.log_query(&query, &Paging::ALL)?.events)
+    let query = Query { below: true, ..Query::of(db.registry().target(target)?) };
+    Ok(db.registry().log_query(&query, &Paging::ALL)?.events)
 }
 
 /// Client, operation and key of each event but those of registrations, in the order of time.
@@ -77,13 +77,13 @@ fn a_session_stands_beside_what_it_wrote_wherever_the_events_are() -> Result<()>
     ];
     let check = |db: &Db, when: &str| -> Result<()> {
         assert_eq!(told(below(db, "users")?), expected, "{when}");
-        let johns = db.query_all("users.john", "*")?;
+        let johns = db.registry().query_all("users.john", "*")?;
         assert_eq!(johns.len(), 3, "{when}");
-        assert_eq!(db.query_all("users.john", "Row.Update")?.len(), 1, "{when}");
-        let latest = db.query_latest("users.john", "*")?.unwrap();
+        assert_eq!(db.registry().query_all("users.john", "Row.Update")?.len(), 1, "{when}");
+        let latest = db.registry().query_latest("users.john", "*")?.unwrap();
         assert_eq!((latest.key.client.as_str(), latest.key.operation), ("bob", Operation::ROW_DELETE), "{when}");
-        assert!(db.query_latest("users.john", "Row.Insert")?.unwrap().key.time < latest.key.time, "{when}");
-        assert_eq!(db.query_all("users.before", "*")?, [], "{when}");
+        assert!(db.registry().query_latest("users.john", "Row.Insert")?.unwrap().key.time < latest.key.time, "{when}");
+        assert_eq!(db.registry().query_all("users.before", "*")?, [], "{when}");
         Ok(())
     };
     check(&db, "in memory")?;
@@ -94,14 +94,14 @@ fn a_session_stands_beside_what_it_wrote_wherever_the_events_are() -> Result<()>
     db.close()?;
     let db = open()?;
     check(&db, "reopened")?;
-    assert_eq!(db.registrations()?.len(), 1);
+    assert_eq!(db.registry().registrations()?.len(), 1);
     db.column_family("users")?.compact()?;
     db.settle()?;
     check(&db, "compacted")?;
     db.close()?;
     let db = Db::open_read_only(dir.path().join("store"))?;
     check(&db, "read only")?;
-    assert_eq!(*db.register("users", "Row.Update").unwrap_err().kind(), ErrorKind::ReadOnly);
+    assert_eq!(*db.registry().register("users", "Row.Update").unwrap_err().kind(), ErrorKind::ReadOnly);
     Ok(())
 }
 
@@ -113,20 +113,20 @@ fn a_reader_catches_up_with_what_is_registered() -> Result<()> {
     db.flush()?;
     let reader = Db::open_read_only(&path)?;
     db.column_family("users")?;
-    db.register("users", "*")?;
-    let reindexed = db.define_operation("Search.Reindexed")?;
+    db.registry().register("users", "*")?;
+    let reindexed = db.registry().define_operation("Search.Reindexed")?;
     reader.refresh()?;
-    assert_eq!(reader.registrations()?, db.registrations()?);
-    assert!(reader.is_registered("users.john", "Row.Update")?);
-    assert_eq!(reader.operation("Search.Reindexed")?, reindexed);
-    db.unregister("users", "*")?;
+    assert_eq!(reader.registry().registrations()?, db.registry().registrations()?);
+    assert!(reader.registry().is_registered("users.john", "Row.Update")?);
+    assert_eq!(reader.registry().operation("Search.Reindexed")?, reindexed);
+    db.registry().unregister("users", "*")?;
     reader.refresh()?;
-    assert_eq!(reader.registrations()?, []);
+    assert_eq!(reader.registry().registrations()?, []);
     // One that writes has nothing to catch up with.
-    db.register("users", "*")?;
+    db.registry().register("users", "*")?;
     db.refresh()?;
     db.column_family("users")?.put("john", "33")?;
-    assert_eq!(db.query_all("users.john", "*")?.len(), 1);
+    assert_eq!(db.registry().query_all("users.john", "*")?.len(), 1);
     Ok(())
 }
 
@@ -140,17 +140,20 @@ fn what_was_not_flushed_is_told_after_a_reopen_too() -> Result<()> {
     let path = dir.path().join("store");
     let db = Db::open(&path)?;
     let users = db.session(Identity::named("alice").authenticated("password"))?.column_family("users")?;
-    db.register("users.john", "Row.Update")?;
+    db.registry().register("users.john", "Row.Update")?;
     users.put("john", "33")?;
     users.put("jane", "not watched")?;
     db.close()?;
     let read_only = Db::open_read_only(&path)?;
-    assert_eq!(told(read_only.query_all("users.john", "*")?), [event("alice", Operation::ROW_UPDATE, "john")]);
+    assert_eq!(
+        told(read_only.registry().query_all("users.john", "*")?),
+        [event("alice", Operation::ROW_UPDATE, "john")]
+    );
     drop(read_only);
     let db = Db::open(&path)?;
     assert_eq!(told(below(&db, "users")?), [event("alice", Operation::ROW_UPDATE, "john")]);
     db.column_family("users")?.put("john", "34")?;
-    let events = db.query_all("users.john", "*")?;
+    let events = db.registry().query_all("users.john", "*")?;
     assert_eq!(told(events.clone()).last(), Some(&event("-", Operation::ROW_UPDATE, "john")));
     assert!(events.iter().max_by_key(|event| event.key.time).unwrap().key.client == "-", "time goes on");
     Ok(())
@@ -160,7 +163,7 @@ fn what_was_not_flushed_is_told_after_a_reopen_too() -> Result<()> {
 fn every_way_to_write_is_watched() -> Result<()> {
     let db = Db::memory()?;
     let cf = db.column_family("c")?;
-    db.register("c", "*")?;
+    db.registry().register("c", "*")?;
     cf.put("put", "1")?;
     cf.put_with("with", "1", Durability::Sync.into())?;
     cf.put_sealed("sealed", "1", waxseal::Seal::of("sealed", "1"))?;
@@ -199,12 +202,12 @@ fn every_way_to_write_is_watched() -> Result<()> {
 fn a_batch_is_written_in_one_name() -> Result<()> {
     let db = Db::memory()?;
     db.column_family("users")?;
-    db.register("users", "*")?;
+    db.registry().register("users", "*")?;
     let (alice, bob) = (users_of(&db, "alice")?, users_of(&db, "bob")?);
     let commit = |mut batch: Batch, handle: &ColumnFamily| -> Result<String> {
         batch.put(handle, "key", "value");
         batch.commit(Durability::Os)?;
-        Ok(db.query_latest("users.key", "*")?.unwrap().key.client)
+        Ok(db.registry().query_latest("users.key", "*")?.unwrap().key.client)
     };
     assert_eq!(commit(db.batch(), &alice)?, "alice", "of the handle");
     assert_eq!(commit(db.session("bob")?.batch(), &db.column_family("users")?)?, "bob", "of the batch");
@@ -216,7 +219,7 @@ fn a_batch_is_written_in_one_name() -> Result<()> {
     batch.clear();
     batch.put(&bob, "b", "1");
     batch.commit(Durability::Os)?;
-    assert_eq!(db.query_latest("users.b", "*")?.unwrap().key.client, "bob");
+    assert_eq!(db.registry().query_latest("users.b", "*")?.unwrap().key.client, "bob");
     assert_eq!(alice.get("a")?, None);
     Ok(())
 }
@@ -230,19 +233,19 @@ fn modes_and_values_tell_the_same_story() -> Result<()> {
         let options = RegisterOptions { scope: Scope::Subtree, mode, values: Values::OldNew, history, retention: None };
         if mode == Mode::Async {
             let options = RegisterOptions { values: Values::New, history: false, ..options };
-            db.register_with("users", "*", options)?;
+            db.registry().register_with("users", "*", options)?;
         } else {
-            db.register_with("users", "*", options)?;
+            db.registry().register_with("users", "*", options)?;
         }
         for value in ["1", "2"] {
             users.put("john", value)?;
         }
         users.delete("john")?;
         if mode == Mode::Async {
-            db.drain_events()?;
-            assert_eq!(db.event_ring()?.waiting, 0);
+            db.registry().drain_events()?;
+            assert_eq!(db.registry().event_ring()?.waiting, 0);
         }
-        let mut events = db.query_all("users.john", "*")?;
+        let mut events = db.registry().query_all("users.john", "*")?;
         events.sort_by_key(|event| event.key.time);
         let images: Vec<(Option<Image>, Option<Image>)> = events.iter().map(images).collect();
         let value = |value: &str| Some(Image::Value(value.into()));
@@ -279,13 +282,13 @@ fn a_full_ring_does_what_it_was_told() -> Result<()> {
     let db = Builder::in_memory().ring(ring).open()?;
     let users = db.column_family("users")?;
     let options = RegisterOptions { scope: Scope::Subtree, mode: Mode::Async, ..Default::default() };
-    db.register_with("users", "*", options)?;
+    db.registry().register_with("users", "*", options)?;
     for n in 0..100 {
         users.put(format!("{n}"), "value")?;
     }
-    db.drain_events()?;
+    db.registry().drain_events()?;
     assert_eq!(below(&db, "users")?.len(), 100);
-    assert_eq!(db.event_ring()?.dropped, 0);
+    assert_eq!(db.registry().event_ring()?.dropped, 0);
     Ok(())
 }
 
@@ -294,7 +297,7 @@ fn the_store_own_families_are_read_and_never_written() -> Result<()> {
     let dir = tempfile::tempdir().unwrap();
     let db = Db::open(dir.path().join("store"))?;
     let users = db.session("alice")?.column_family("users")?;
-    db.register("users", "*")?;
+    db.registry().register("users", "*")?;
     users.put("john", "33")?;
     db.flush()?;
     let mut names: Vec<String> = db.column_families().iter().map(|cf| cf.name().to_owned()).collect();
@@ -325,7 +328,7 @@ fn the_store_own_families_are_read_and_never_written() -> Result<()> {
         is_invalid(batch.commit(Durability::Os));
         is_invalid(db.drop_column_family(name));
         is_invalid(db.create_column_family(name, CfOptions::default()));
-        is_invalid(db.register(Target::family(name), "*"));
+        is_invalid(db.registry().register(Target::family(name), "*"));
         let parcel = dir.path().join("parcel");
         users.export(&parcel, Default::default())?;
         is_invalid(cf.import(&parcel));
@@ -350,7 +353,7 @@ fn a_family_that_is_dropped_leaves_its_events() -> Result<()> {
     let db = Db::open(&path)?;
     let alice = db.session("alice")?;
     let users = alice.create_column_family("users", CfOptions::default())?;
-    db.register("users", "*")?;
+    db.registry().register("users", "*")?;
     users.put("flushed", "1")?;
     db.flush()?;
     users.put("waiting", "1")?;
@@ -361,7 +364,7 @@ fn a_family_that_is_dropped_leaves_its_events() -> Result<()> {
         told.retain(|(_, operation, _)| *operation == Operation::ROW_UPDATE);
         let update = |key| event("alice", Operation::ROW_UPDATE, key);
         assert_eq!(told, [update("flushed"), update("waiting")]);
-        let dropped = db.query_all("users", "Table.Drop")?;
+        let dropped = db.registry().query_all("users", "Table.Drop")?;
         assert_eq!(dropped.iter().filter(|event| event.key.client == "alice").count(), 1);
         Ok(())
     };
@@ -372,8 +375,8 @@ fn a_family_that_is_dropped_leaves_its_events() -> Result<()> {
     // Made anew it is watched: what is registered is a name.
     let users = db.column_family("users")?;
     users.put("anew", "1")?;
-    assert_eq!(db.query_all("users.anew", "*")?.len(), 1);
-    assert_eq!(db.registrations()?.len(), 1);
+    assert_eq!(db.registry().query_all("users.anew", "*")?.len(), 1);
+    assert_eq!(db.registry().registrations()?.len(), 1);
     Ok(())
 }
 
@@ -381,18 +384,18 @@ fn a_family_that_is_dropped_leaves_its_events() -> Result<()> {
 fn a_snapshot_of_the_log_stays_as_it_was() -> Result<()> {
     let db = Db::memory()?;
     let users = db.column_family("users")?;
-    db.register("users", "*")?;
+    db.registry().register("users", "*")?;
     users.put("john", "1")?;
     let then = db.snapshot();
     users.put("john", "2")?;
-    let query = Query::of(db.target("users.john")?);
-    let seen = |db: &Db| db.log_query_at(&query, &Paging::ALL, &then).map(|page| page.events.len());
-    assert_eq!((seen(&db)?, db.query_all("users.john", "*")?.len()), (1, 2));
+    let query = Query::of(db.registry().target("users.john")?);
+    let seen = |db: &Db| db.registry().log_query_at(&query, &Paging::ALL, &then).map(|page| page.events.len());
+    assert_eq!((seen(&db)?, db.registry().query_all("users.john", "*")?.len()), (1, 2));
     db.flush()?;
     assert_eq!(seen(&db)?, 1);
-    assert_eq!(db.log_delete(&query)?, 2);
-    assert_eq!((seen(&db)?, db.query_all("users.john", "*")?.len()), (1, 0));
-    is_invalid(Db::memory()?.log_query_at(&query, &Paging::ALL, &then));
+    assert_eq!(db.registry().log_delete(&query)?, 2);
+    assert_eq!((seen(&db)?, db.registry().query_all("users.john", "*")?.len()), (1, 0));
+    is_invalid(Db::memory()?.registry().log_query_at(&query, &Paging::ALL, &then));
     Ok(())
 }
 
@@ -400,7 +403,7 @@ fn a_snapshot_of_the_log_stays_as_it_was() -> Result<()> {
 fn queries_go_by_time_client_and_page() -> Result<()> {
     let db = Db::memory()?;
     db.column_family("users")?;
-    db.register("users", "*")?;
+    db.registry().register("users", "*")?;
     for n in 0..20 {
         let name = if n % 2 == 0 { "alice" } else { "bob" };
         users_of(&db, name)?.put(format!("{:02}", n % 5), "value")?;
@@ -421,11 +424,11 @@ fn queries_go_by_time_client_and_page() -> Result<()> {
     };
     for (client, expected) in [(None, 10), (Some("alice"), 5), (Some("bob"), 5), (Some("carol"), 0)] {
         let query = query(client);
-        let whole = db.log_query(&query, &Paging::ALL)?.events;
+        let whole = db.registry().log_query(&query, &Paging::ALL)?.events;
         assert_eq!(whole.len(), expected, "{client:?}");
         let (mut pages, mut paging) = (Vec::new(), Paging::first(3));
         loop {
-            let page = db.log_query(&query, &paging)?;
+            let page = db.registry().log_query(&query, &paging)?;
             assert!(page.events.len() <= 3);
             pages.extend(page.events);
             paging.after = page.next;
@@ -435,10 +438,10 @@ fn queries_go_by_time_client_and_page() -> Result<()> {
         }
         assert_eq!(pages, whole, "{client:?}");
     }
-    is_invalid(db.log_query(&query(None), &Paging { after: Some(b"elsewhere".to_vec()), limit: 3 }));
+    is_invalid(db.registry().log_query(&query(None), &Paging { after: Some(b"elsewhere".to_vec()), limit: 3 }));
     let cf = db.column_family("users")?;
-    assert_eq!(db.query_range(&cf, "01".."03", &Paging::ALL)?.events.len(), 8);
-    let latest = db.log_latest(&Query { to, ..Query::of(db.target("users.03")?) })?.unwrap();
+    assert_eq!(db.registry().query_range(&cf, "01".."03", &Paging::ALL)?.events.len(), 8);
+    let latest = db.registry().log_latest(&Query { to, ..Query::of(db.registry().target("users.03")?) })?.unwrap();
     assert_eq!(latest.key.time, all[13].key.time);
     Ok(())
 }
@@ -449,21 +452,21 @@ fn events_of_an_embedder() -> Result<()> {
     let path = dir.path().join("store");
     let db = Db::open(&path)?;
     db.column_family("users")?;
-    is_invalid(db.log_add("users", "app.reindexed", None, Payload::new())); // means nothing yet
-    let reindexed = db.define_operation("app.reindexed")?;
-    is_invalid(db.log_add("users", reindexed, None, Payload::new())); // nobody wants to know
-    is_invalid(db.log_add("users", "*", None, Payload::new()));
-    db.register("users", reindexed)?;
+    is_invalid(db.registry().log_add("users", "app.reindexed", None, Payload::new())); // means nothing yet
+    let reindexed = db.registry().define_operation("app.reindexed")?;
+    is_invalid(db.registry().log_add("users", reindexed, None, Payload::new())); // nobody wants to know
+    is_invalid(db.registry().log_add("users", "*", None, Payload::new()));
+    db.registry().register("users", reindexed)?;
     let alice = db.session("alice")?;
     alice.log_add("users", "app.reindexed", None, Payload::text("took 3 s"))?;
     alice.log_add("users", reindexed, Some(Time::from_micros(7)), Payload::text("long ago"))?;
-    is_invalid(db.define_operation("Row.Update"));
-    is_invalid(db.define_operation("a b"));
+    is_invalid(db.registry().define_operation("Row.Update"));
+    is_invalid(db.registry().define_operation("a b"));
     db.close()?;
     let db = Db::open(&path)?;
-    assert_eq!(db.operation("app.reindexed")?, reindexed);
-    assert_eq!(db.operation_name(reindexed)?, "app.reindexed");
-    let events = db.query_all("users", reindexed)?;
+    assert_eq!(db.registry().operation("app.reindexed")?, reindexed);
+    assert_eq!(db.registry().operation_name(reindexed)?, "app.reindexed");
+    let events = db.registry().query_all("users", reindexed)?;
     let texts: Vec<&Field> = events.iter().flat_map(|event| event.payload.fields()).collect();
     assert_eq!(texts, [&Field::Text(b"long ago".to_vec()), &Field::Text(b"took 3 s".to_vec())]);
     assert!(events.iter().all(|event| event.key.client == "alice"));
@@ -475,30 +478,30 @@ fn bad_input_is_refused_and_changes_nothing() -> Result<()> {
     let db = Db::memory()?;
     let users = db.column_family("users")?;
     for target in ["", ".", "nobody", "nobody.key", "users\\", "node", "what:is", "sst:12", "system_metadata.log"] {
-        is_invalid(db.register(target, "Row.Update"));
+        is_invalid(db.registry().register(target, "Row.Update"));
     }
     for operation in ["", "Row", "row.update", "Row.Updated", "**"] {
-        is_invalid(db.register("users", operation));
-        is_invalid(db.query_all("users", operation));
+        is_invalid(db.registry().register("users", operation));
+        is_invalid(db.registry().query_all("users", operation));
     }
-    is_invalid(db.register(Target::family(""), "*"));
-    is_invalid(db.register("users", Operation::from_number(0x9999)));
+    is_invalid(db.registry().register(Target::family(""), "*"));
+    is_invalid(db.registry().register("users", Operation::from_number(0x9999)));
     let old_new = RegisterOptions { values: Values::OldNew, mode: Mode::Deferred, ..Default::default() };
-    is_invalid(db.register_with("users", "*", old_new)); // the old values are not kept
+    is_invalid(db.registry().register_with("users", "*", old_new)); // the old values are not kept
     for name in [String::new(), "x".repeat(256)] {
         is_invalid(db.session(name));
     }
-    is_invalid(db.unregister("users.", "nothing"));
-    assert!(!db.unregister("users.john", "*")?, "was never registered");
-    is_invalid(db.lineage("000999.tbl"));
-    is_invalid(db.lineage("rubbish"));
-    assert_eq!(db.registrations()?, []);
-    assert!(db.register("users.not there yet", "*")?, "a key need not be there");
+    is_invalid(db.registry().unregister("users.", "nothing"));
+    assert!(!db.registry().unregister("users.john", "*")?, "was never registered");
+    is_invalid(db.registry().lineage("000999.tbl"));
+    is_invalid(db.registry().lineage("rubbish"));
+    assert_eq!(db.registry().registrations()?, []);
+    assert!(db.registry().register("users.not there yet", "*")?, "a key need not be there");
 
     let other = Db::memory()?;
-    is_invalid(other.explain(&users, "john"));
-    is_invalid(other.provenance(&users, "john"));
-    is_invalid(other.query_range(&users, .., &Paging::ALL));
+    is_invalid(other.registry().explain(&users, "john"));
+    is_invalid(other.registry().provenance(&users, "john"));
+    is_invalid(other.registry().query_range(&users, .., &Paging::ALL));
     let alice = db.session("alice")?;
     db.close()?;
     assert_eq!(*alice.register("users", "*").unwrap_err().kind(), ErrorKind::Closed);
@@ -512,13 +515,13 @@ fn bad_input_is_refused_and_changes_nothing() -> Result<()> {
 fn names_that_need_escaping() -> Result<()> {
     let db = Db::memory()?;
     let cf = db.column_family("odd.name:with,all")?;
-    db.register(Target::family("odd.name:with,all"), "*")?;
+    db.registry().register(Target::family("odd.name:with,all"), "*")?;
     for key in [&b"plain"[..], b"", b"a.b:c,d\\e", b"\xff\0\x01", "grün".as_bytes()] {
         cf.put(key, "value")?;
         let target = Target::key("odd.name:with,all", key);
-        let text = db.target_text(&target)?;
-        assert_eq!(db.target(&text)?, target, "{text}");
-        let events = db.query_all(text.as_str(), "Row.Update")?;
+        let text = db.registry().target_text(&target)?;
+        assert_eq!(db.registry().target(&text)?, target, "{text}");
+        let events = db.registry().query_all(text.as_str(), "Row.Update")?;
         assert_eq!(events.len(), 1, "{text}");
         assert_eq!(events[0].key.target, target);
     }
@@ -527,7 +530,7 @@ fn names_that_need_escaping() -> Result<()> {
     is_invalid(cf.put(&long, "value"));
     assert_eq!(cf.get(&long)?, None);
     db.column_family("unwatched")?.put(&long, "value")?;
-    db.unregister(Target::family("odd.name:with,all"), "*")?;
+    db.registry().unregister(Target::family("odd.name:with,all"), "*")?;
     cf.put(&long, "value")?;
     Ok(())
 }
@@ -537,25 +540,25 @@ fn provenance_explain_and_lineage() -> Result<()> {
     let dir = tempfile::tempdir().unwrap();
     let db = Db::open(dir.path().join("store"))?;
     let users = db.session("alice")?.column_family("users")?;
-    db.register("users", "Row.Update")?;
-    db.register("users.john", "Row.Delete")?;
+    db.registry().register("users", "Row.Update")?;
+    db.registry().register("users.john", "Row.Delete")?;
     users.put("john", "33")?;
-    let known = db.explain(&users, "john")?;
+    let known = db.registry().explain(&users, "john")?;
     assert_eq!((known.value.as_deref(), known.lies), (Some(&b"33"[..]), Some(Lies::Memory)));
     db.flush()?;
     users.put("jane", "7")?;
     db.flush()?;
     users.compact()?;
 
-    let known = db.provenance(&users, "john")?;
-    assert_eq!(db.target_text(&known.target)?, "users.john");
+    let known = db.registry().provenance(&users, "john")?;
+    assert_eq!(db.registry().target_text(&known.target)?, "users.john");
     assert_eq!(known.watched_by.len(), 2);
     assert_eq!(told(known.events), [event("alice", Operation::ROW_UPDATE, "john")]);
 
     db.verify(waxseal::VerifyOptions { families: Some(vec!["default".to_owned()]), progress: None })?;
-    assert_eq!(db.explain(&users, "john")?.verified, None, "a part of the store");
+    assert_eq!(db.registry().explain(&users, "john")?.verified, None, "a part of the store");
     assert!(db.verify(Default::default())?.is_clean());
-    let known = db.explain(&users, "john")?;
+    let known = db.registry().explain(&users, "john")?;
     assert_eq!((known.value.as_deref(), known.verdict.as_str()), (Some(&b"33"[..]), "validated"));
     assert_eq!(known.seal, Some(waxseal::Seal::of("john", "33")));
     let (who, when) = known.written.unwrap();
@@ -563,12 +566,12 @@ fn provenance_explain_and_lineage() -> Result<()> {
     assert!(known.verified.is_some_and(|time| time > when));
     let Some(Lies::Table { file, .. }) = known.lies else { panic!("{:?}", known.lies) };
     assert!(dir.path().join("store").join(&file).exists());
-    assert_eq!(known.lineage, db.lineage(&file)?);
+    assert_eq!(known.lineage, db.registry().lineage(&file)?);
     let steps: Vec<Operation> = known.lineage.steps.iter().map(|step| step.event.key.operation).collect();
     assert!(steps.contains(&Operation::ENGINE_FLUSH), "{steps:?}");
     assert!(steps.contains(&Operation::ENGINE_COMPACT), "{steps:?}");
 
-    let nothing = db.explain(&users, "nobody")?;
+    let nothing = db.registry().explain(&users, "nobody")?;
     assert_eq!((nothing.value, nothing.seqno, nothing.written, nothing.events.len()), (None, None, None, 0));
     Ok(())
 }
@@ -587,7 +590,7 @@ fn what_is_done_to_the_store_is_told_once() -> Result<()> {
     db.checkpoint(dir.path().join("copy"))?;
     let engine = |db: &Db, operation: Operation| -> Result<usize> {
         let query = Query { below: true, operation: Some(operation), ..Query::of(Target::Cluster) };
-        let events = db.log_query(&query, &Paging::ALL)?.events;
+        let events = db.registry().log_query(&query, &Paging::ALL)?.events;
         Ok(events.iter().filter(|event| matches!(event.key.target, Target::Engine(_))).count())
     };
     let told = |db: &Db| -> Result<Vec<usize>> {
@@ -672,7 +675,7 @@ struct Asks(std::sync::OnceLock<Db>);
 impl Authorizer for Asks {
     fn can_register(&self, _: &Asker, _: &Target, operation: Option<Operation>) -> bool {
         let db = self.0.get().expect("opened");
-        operation.is_none_or(|operation| db.operation_name(operation).is_ok())
+        operation.is_none_or(|operation| db.registry().operation_name(operation).is_ok())
     }
     fn can_read_log(&self, _: &Asker, _: &Target) -> bool {
         true
@@ -687,9 +690,9 @@ fn an_authorizer_may_ask_the_store() -> Result<()> {
     let asks = Arc::new(Asks(std::sync::OnceLock::new()));
     let db = Builder::in_memory().authorizer(asks.clone()).open()?;
     asks.0.set(db.clone()).expect("once");
-    let defined = db.define_operation("app.reindexed")?;
-    assert!(db.register("cluster:", "app.reindexed")?);
-    assert_eq!(db.operation_name(defined)?, "app.reindexed");
+    let defined = db.registry().define_operation("app.reindexed")?;
+    assert!(db.registry().register("cluster:", "app.reindexed")?);
+    assert_eq!(db.registry().operation_name(defined)?, "app.reindexed");
     Ok(())
 }
 
@@ -700,21 +703,24 @@ fn a_store_without_registry_is_refused_where_something_is_registered() -> Result
     let without = |path: &Path| Db::builder(path).registry(false);
     let db = without(&path).open()?;
     is_invalid(db.session("alice"));
-    is_invalid(db.register("default", "*"));
+    is_invalid(db.registry().register("default", "*"));
     is_invalid(db.column_family("system_metadata.log"));
     assert_eq!(db.nobody().column_family("default")?.name(), "default");
     db.close()?;
     let read_only = Db::open_read_only(&path)?; // it has none, and none is made
-    assert_eq!((read_only.registrations()?, read_only.query_all("default", "*")?.len()), (vec![], 0));
+    assert_eq!(
+        (read_only.registry().registrations()?, read_only.registry().query_all("default", "*")?.len()),
+        (vec![], 0)
+    );
     is_invalid(read_only.column_family("system_metadata.log"));
     drop(read_only);
     let db = Db::open(&path)?; // from now on it has one
-    assert_eq!(db.registrations()?, []);
+    assert_eq!(db.registry().registrations()?, []);
     db.close()?;
     without(&path).open()?.close()?; // nothing is lost
     Db::builder(&path).plain().open()?.close()?;
     let db = Db::open(&path)?;
-    db.register("default", "Row.Update")?;
+    db.registry().register("default", "Row.Update")?;
     db.column_family("default")?.put("key", "value")?;
     db.close()?;
     is_invalid(without(&path).open());
@@ -723,7 +729,7 @@ fn a_store_without_registry_is_refused_where_something_is_registered() -> Result
     let db = Db::open(&path)?;
     assert_eq!(below(&db, "default")?.len(), 1);
     db.column_family("default")?.put("key", "again")?;
-    db.unregister("default", "Row.Update")?;
+    db.registry().unregister("default", "Row.Update")?;
     db.close()?;
     is_invalid(Db::builder(&path).plain().open()); // an event waits in the log
     without(&path).open()?.close()?;
@@ -758,10 +764,10 @@ fn no_event_that_waits_in_a_damaged_log_is_lost_by_a_plain_open() -> Result<()> 
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("store");
     let db = Db::open(&path)?;
-    db.register("default", "Row.Update")?;
+    db.registry().register("default", "Row.Update")?;
     db.flush()?;
     db.column_family("default")?.put("key", "value")?;
-    db.unregister("default", "Row.Update")?;
+    db.registry().unregister("default", "Row.Update")?;
     for key in ["this one is hit", "one", "two"] {
         db.column_family("default")?.put_with(key, "value", WriteOptions::default().durability(Durability::Sync))?;
     }
@@ -786,7 +792,7 @@ fn a_plain_open_that_cannot_see_what_is_registered_leaves_no_seals_behind() -> R
     let path = dir.path().join("store");
     let db = Db::open(&path)?;
     db.column_family("users")?;
-    db.register("users", "*")?;
+    db.registry().register("users", "*")?;
     db.flush()?;
     for key in ["before", "this one is hit", "one", "two"] {
         db.column_family("default")?.put_with(key, "value", WriteOptions::default().durability(Durability::Sync))?;
@@ -805,7 +811,7 @@ fn copies_have_registry_and_log() -> Result<()> {
     let [path, copy, saved] = ["store", "copy", "saved"].map(|name| dir.path().join(name));
     let db = Db::open(&path)?;
     let users = db.session("alice")?.column_family("users")?;
-    db.register("users", "*")?;
+    db.registry().register("users", "*")?;
     users.put("john", "33")?;
     db.flush()?;
     users.put("jane", "7")?;
@@ -818,7 +824,7 @@ fn copies_have_registry_and_log() -> Result<()> {
     of_copy.close()?;
     assert!(Db::salvage(&path, &saved)?.is_clean());
     let of_saved = Db::open(&saved)?;
-    assert_eq!(of_saved.registrations()?.len(), 1);
+    assert_eq!(of_saved.registry().registrations()?.len(), 1);
     assert_eq!(told(below(&of_saved, "users")?).len(), 2);
     Ok(())
 }
@@ -831,9 +837,9 @@ fn the_last_handle_closes_a_store_that_logs() -> Result<()> {
         let db = Db::open(&path)?; // would be locked if the last one were still open
         let users = db.column_family("users")?;
         let options = RegisterOptions { scope: Scope::Subtree, mode: Mode::Async, ..Default::default() };
-        db.register_with("users", "Row.Update", options)?;
+        db.registry().register_with("users", "Row.Update", options)?;
         users.put("john", "33")?;
-        db.drain_events()?;
+        db.registry().drain_events()?;
         assert_eq!(below(&db, "users")?.len(), n);
     }
     Ok(())
@@ -854,10 +860,10 @@ fn many_sessions_write_beside_registrations() -> Result<()> {
             });
         }
         for _ in 0..20 {
-            db.register("users", "*").unwrap();
-            db.unregister("users", "*").unwrap();
+            db.registry().register("users", "*").unwrap();
+            db.registry().unregister("users", "*").unwrap();
         }
-        db.register("users", "*").unwrap();
+        db.registry().register("users", "*").unwrap();
     });
     let mut count = 0;
     for (client, _, key) in told(below(&db, "users")?) {
@@ -866,7 +872,7 @@ fn many_sessions_write_beside_registrations() -> Result<()> {
     }
     assert!(count <= 800);
     users_of(&db, "last")?.put("last", "1")?;
-    assert_eq!(db.query_all("users.last", "*")?.len(), 1);
+    assert_eq!(db.registry().query_all("users.last", "*")?.len(), 1);
     Ok(())
 }
 
@@ -875,7 +881,7 @@ fn spoil(path: &Path, family: &str) -> Result<()> {
     let db = Db::open(path)?;
     let cf = db.column_family(family)?;
     let (key, _) = cf.iter().next().unwrap()?;
-    let Some(Lies::Table { file, offset, .. }) = db.explain(&cf, &key)?.lies else {
+    let Some(Lies::Table { file, offset, .. }) = db.registry().explain(&cf, &key)?.lies else {
         panic!("{family} lies in no table")
     };
     db.close()?;
@@ -890,7 +896,7 @@ fn a_damaged_registry_keeps_nobody_from_reading() -> Result<()> {
     let path = dir.path().join("store");
     let db = Db::open(&path)?;
     let users = db.session("alice")?.column_family("users")?;
-    db.register("users", "*")?;
+    db.registry().register("users", "*")?;
     users.put("john", "33")?;
     db.flush()?;
     db.close()?;
@@ -900,13 +906,13 @@ fn a_damaged_registry_keeps_nobody_from_reading() -> Result<()> {
     let users = db.column_family("users")?;
     assert_eq!(users.get("john")?.unwrap(), "33");
     // Writes go on, and a registration that stands in for the lost one misses no event of theirs.
-    let known = db.query_all("users.john", "*")?.len();
+    let known = db.registry().query_all("users.john", "*")?.len();
     users.put("john", "34")?;
     let mut batch = db.batch();
     batch.put(&users, "john", "35");
     batch.commit(Durability::Os)?;
-    assert_eq!(db.query_all("users.john", "*")?.len(), known + 2);
-    assert_eq!(db.registrations()?.len(), 1);
+    assert_eq!(db.registry().query_all("users.john", "*")?.len(), known + 2);
+    assert_eq!(db.registry().registrations()?.len(), 1);
     assert_eq!(users.get("john")?.unwrap(), "35");
     assert!(!db.verify(Default::default())?.is_clean());
     db.close()?;
@@ -920,7 +926,7 @@ fn a_damaged_registry_keeps_nobody_from_reading() -> Result<()> {
     db.close()?;
     let db = Db::open(&path)?; // what is lost is lost, as was said; the rest goes on
     db.column_family("users")?.put("john", "34")?;
-    db.registrations()?;
+    db.registry().registrations()?;
     Ok(())
 }
 
@@ -931,7 +937,7 @@ fn damaged_sessions_are_unknown_and_stop_nothing() -> Result<()> {
     let path = dir.path().join("store");
     let db = Db::open(&path)?;
     let users = db.session("alice")?.column_family("users")?;
-    db.register("users", "*")?;
+    db.registry().register("users", "*")?;
     users.put("john", "33")?;
     db.flush()?;
     db.close()?;
@@ -940,19 +946,20 @@ fn damaged_sessions_are_unknown_and_stop_nothing() -> Result<()> {
     let db = Db::open(&path)?;
     db.session("bob")?.column_family("users")?.put("john", "34")?;
     db.flush()?;
-    let known = db.explain(&db.column_family("users")?, "john")?;
+    let known = db.registry().explain(&db.column_family("users")?, "john")?;
     assert_eq!(known.written.unwrap().0, "bob");
     assert!(!db.verify(Default::default())?.is_clean());
-    assert_eq!(db.quarantined()?, []);
+    assert_eq!(db.registry().quarantined()?, []);
     db.repair(waxseal::RepairOptions { accept_loss: true, ..Default::default() })?;
-    let cases = db.quarantined()?;
+    let cases = db.registry().quarantined()?;
     assert!(cases.iter().any(|case| case.family == "system_metadata.sessions"), "{cases:?}");
     db.close()?;
     let db = Db::open_read_only(&path)?;
-    assert_eq!(db.quarantined()?, cases);
+    assert_eq!(db.registry().quarantined()?, cases);
     let rows = db.column_family("system_metadata.quarantine")?.iter().count();
     assert!(rows >= cases.len());
-    let clients: Vec<_> = db.query_all("users.john", "*")?.into_iter().map(|event| event.key.client).collect();
+    let clients: Vec<_> =
+        db.registry().query_all("users.john", "*")?.into_iter().map(|event| event.key.client).collect();
     assert_eq!(clients, ["alice", "bob"]);
     Ok(())
 }

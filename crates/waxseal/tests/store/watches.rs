@@ -30,8 +30,10 @@ impl World {
         let users = db.column_family("users")?;
         users.put("john", "33")?;
         db.flush()?;
-        let Some(Lies::Table { uid, .. }) = db.explain(&users, "john")?.lies else { panic!("john lies in no table") };
-        db.define_operation(OWN)?;
+        let Some(Lies::Table { uid, .. }) = db.registry().explain(&users, "john")?.lies else {
+            panic!("john lies in no table")
+        };
+        db.registry().define_operation(OWN)?;
         Ok(World { dir, db, table: Target::TableFile(uid) })
     }
 
@@ -47,7 +49,7 @@ impl World {
 
     /// Overwrites part of the block that holds `john`.
     fn damage(&mut self) -> Result<()> {
-        let Some(Lies::Table { file, offset, .. }) = self.db.explain(&self.users()?, "john")?.lies else {
+        let Some(Lies::Table { file, offset, .. }) = self.db.registry().explain(&self.users()?, "john")?.lies else {
             panic!("john lies in no table")
         };
         self.db.close()?;
@@ -65,10 +67,10 @@ impl World {
             Operation::ROW_UPDATE | Operation::ROW_WRITE => users.put("john", "34")?,
             Operation::ROW_DELETE => users.delete("john")?,
             Operation::TABLE_DROP => self.db.drop_column_family("users")?,
-            Operation::REGISTRY_ADD => drop(self.db.register(target, OWN)?),
+            Operation::REGISTRY_ADD => drop(self.db.registry().register(target, OWN)?),
             Operation::REGISTRY_DELETE => {
-                self.db.register(target, OWN)?;
-                assert!(self.db.unregister(target, OWN)?);
+                self.db.registry().register(target, OWN)?;
+                assert!(self.db.registry().unregister(target, OWN)?);
             }
             Operation::SESSION_OPEN => drop(self.db.session("alice")?),
             Operation::SESSION_CLOSE => self.db.session("alice")?.close()?,
@@ -97,7 +99,7 @@ impl World {
                 self.damage()?;
                 self.db.repair(RepairOptions { handler: Some(&Keep), ..RepairOptions::default() })?;
             }
-            own if own.is_defined() => drop(self.db.log_add(target, own, None, Payload::new())?),
+            own if own.is_defined() => drop(self.db.registry().log_add(target, own, None, Payload::new())?),
             other => panic!("{other:?} is listed, and nothing here performs it"),
         }
         Ok(())
@@ -112,7 +114,7 @@ impl World {
     fn logged(&self, target: &Target, operation: Option<Operation>, scope: Scope) -> Result<Vec<Event>> {
         let below = scope == Scope::Subtree;
         let query = Query { below, operation, from: Time::FIRST, ..Query::of(target.clone()) };
-        Ok(self.db.log_query(&query, &Paging::ALL)?.events)
+        Ok(self.db.registry().log_query(&query, &Paging::ALL)?.events)
     }
 }
 
@@ -147,7 +149,7 @@ fn targets(world: &World) -> Vec<Target> {
 
 /// Every operation that has a name, one that is defined, and any.
 fn operations(world: &World) -> Result<Vec<Option<Operation>>> {
-    let own = world.db.operation(OWN)?;
+    let own = world.db.registry().operation(OWN)?;
     Ok(Operation::known().chain(Operation::reserved()).chain([own]).map(Some).chain([None]).collect())
 }
 
@@ -158,9 +160,9 @@ fn accepted(world: &World) -> Result<Vec<(Target, Option<Operation>, Scope)>> {
         for operation in operations(world)? {
             for scope in [Scope::Exact, Scope::Subtree] {
                 let options = RegisterOptions { scope, ..RegisterOptions::suited(&target, operation) };
-                match world.db.register_with(&target, operation, options) {
+                match world.db.registry().register_with(&target, operation, options) {
                     Ok(_) => {
-                        assert!(world.db.unregister(&target, operation)?);
+                        assert!(world.db.registry().unregister(&target, operation)?);
                         accepted.push((target.clone(), operation, scope));
                     }
                     Err(error) => {
@@ -173,7 +175,7 @@ fn accepted(world: &World) -> Result<Vec<(Target, Option<Operation>, Scope)>> {
             }
         }
     }
-    assert_eq!(world.db.registrations()?, []);
+    assert_eq!(world.db.registry().registrations()?, []);
     Ok(accepted)
 }
 
@@ -189,7 +191,7 @@ fn a_pair_that_is_accepted_is_logged_and_every_other_is_refused() -> Result<()> 
         let target = if matches!(target, Target::TableFile(_)) { world.table.clone() } else { target.clone() };
         let context = format!("{number}: {target} {operation:?} {scope:?}");
         let options = RegisterOptions { scope: *scope, ..RegisterOptions::suited(&target, *operation) };
-        world.db.register_with(&target, *operation, options)?;
+        world.db.registry().register_with(&target, *operation, options)?;
         let before = world.logged(&target, *operation, *scope)?.len();
         world.perform(&target, operation.unwrap_or(Operation::REGISTRY_ADD))?;
         let events = world.logged(&target, *operation, *scope)?;
@@ -206,7 +208,8 @@ fn a_pair_that_is_accepted_is_logged_and_every_other_is_refused() -> Result<()> 
 fn a_refusal_says_what_would_be_logged_and_where() -> Result<()> {
     let world = World::new()?;
     let exact = RegisterOptions { scope: Scope::Exact, ..RegisterOptions::default() };
-    let refused = |target: &str, operation: &str| world.db.register(target, operation).unwrap_err().to_string();
+    let refused =
+        |target: &str, operation: &str| world.db.registry().register(target, operation).unwrap_err().to_string();
     for (text, expected) in [
         (
             refused("users", "Node.Decommission"),
@@ -228,7 +231,7 @@ fn a_refusal_says_what_would_be_logged_and_where() -> Result<()> {
         ),
         (refused("engine:flsh", "*"), "its parts are compaction, flush, integrity, session, store"),
         (
-            world.db.register_with("users", "Row.Update", exact).unwrap_err().to_string(),
+            world.db.registry().register_with("users", "Row.Update", exact).unwrap_err().to_string(),
             "Row.Update happens to keys below it and not to a column family itself; register its subtree",
         ),
     ] {
@@ -244,20 +247,23 @@ fn a_watch_on_writes_sees_every_put() -> Result<()> {
         let world = World::new()?;
         let (db, users) = (&world.db, world.users()?);
         let options = RegisterOptions { mode, ..RegisterOptions::suited(&Target::family("users"), None) };
-        db.register_with("users", "Row.Write", options)?;
-        assert!(db.is_registered("users.john", "Row.Insert")? && db.is_registered("users.john", "Row.Write")?);
-        assert!(!db.is_registered("users.john", "Row.Delete")?);
+        db.registry().register_with("users", "Row.Write", options)?;
+        assert!(
+            db.registry().is_registered("users.john", "Row.Insert")?
+                && db.registry().is_registered("users.john", "Row.Write")?
+        );
+        assert!(!db.registry().is_registered("users.john", "Row.Delete")?);
         users.put("john", "1")?;
         users.delete("john")?;
         users.put_with("john", "2", WriteOptions::new().log_as_insert())?;
         let mut batch = db.batch();
         batch.put(&users, "john", "3").put_logged_as_insert(&users, "john", "4").delete(&users, "jane");
         batch.commit(Durability::Os)?;
-        db.drain_events()?;
+        db.registry().drain_events()?;
         for flushed in [false, true] {
             let named = |operation: &str| -> Result<Vec<String>> {
-                let events = db.query_all("users.john", operation)?;
-                events.iter().map(|event| db.operation_name(event.key.operation)).collect()
+                let events = db.registry().query_all("users.john", operation)?;
+                events.iter().map(|event| db.registry().operation_name(event.key.operation)).collect()
             };
             let (inserts, updates) = (["Row.Insert"; 2], ["Row.Update"; 2]);
             assert_eq!(named("Row.Write")?, [inserts, updates].concat(), "{mode:?} {flushed}");
@@ -266,20 +272,20 @@ fn a_watch_on_writes_sees_every_put() -> Result<()> {
                 (named("Row.Insert")?, named("Row.Update")?),
                 (inserts.map(str::to_owned).to_vec(), updates.map(str::to_owned).to_vec())
             );
-            let latest = db.query_latest("users.john", "Row.Write")?.unwrap();
+            let latest = db.registry().query_latest("users.john", "Row.Write")?.unwrap();
             assert_eq!(latest.key.operation, Operation::ROW_INSERT, "the last put");
             let query = Query { below: true, operation: Some(Operation::ROW_WRITE), ..Query::of(Target::Cluster) };
             let mut paged = Vec::new();
             let mut paging = Paging::first(1);
             loop {
-                let page = db.log_query(&query, &paging)?;
+                let page = db.registry().log_query(&query, &paging)?;
                 paged.extend(page.events);
                 match page.next {
                     Some(next) => paging.after = Some(next),
                     None => break,
                 }
             }
-            assert_eq!(paged, db.query_all("users.john", "Row.Write")?);
+            assert_eq!(paged, db.registry().query_all("users.john", "Row.Write")?);
             db.flush()?;
         }
     }
@@ -292,23 +298,24 @@ fn an_update_by_itself_goes_before_any_put() -> Result<()> {
     let db = Db::memory()?;
     let users = db.column_family("users")?;
     let kept = |values| RegisterOptions { values, ..RegisterOptions::default() };
-    db.register_with("users", "*", kept(Values::None))?;
-    db.register_with("users", "Row.Write", kept(Values::Hash))?;
-    db.register_with("users", "Row.Update", kept(Values::New))?;
+    db.registry().register_with("users", "*", kept(Values::None))?;
+    db.registry().register_with("users", "Row.Write", kept(Values::Hash))?;
+    db.registry().register_with("users", "Row.Update", kept(Values::New))?;
     users.put("john", "1")?;
     users.put_with("jane", "2", WriteOptions::new().log_as_insert())?;
     let new = |key: &str| -> Result<Vec<Image>> {
-        let events = db.query_all(Target::key("users", key), "Row.Write")?;
+        let events = db.registry().query_all(Target::key("users", key), "Row.Write")?;
         let fields = events.iter().flat_map(|event| event.payload.fields());
         Ok(fields.filter_map(|field| if let Field::NewValue(new) = field { Some(new.clone()) } else { None }).collect())
     };
     assert_eq!(new("john")?, [Image::Value(b"1".to_vec())]);
     assert!(matches!(new("jane")?[..], [Image::Seal(_)]));
     assert_eq!(
-        db.log_delete(&Query { operation: Some(Operation::ROW_WRITE), ..Query::of(Target::key("users", "jane")) })?,
+        db.registry()
+            .log_delete(&Query { operation: Some(Operation::ROW_WRITE), ..Query::of(Target::key("users", "jane")) })?,
         1
     );
-    assert_eq!(db.query_all("users.jane", "*")?, []);
+    assert_eq!(db.registry().query_all("users.jane", "*")?, []);
     Ok(())
 }
 
@@ -323,9 +330,9 @@ fn a_watch_on_inserts_comes_with_a_warning() {
 fn a_printed_event_shows_names_and_no_bytes() -> Result<()> {
     let db = Db::memory()?;
     db.column_family("users")?.put("john", "0")?;
-    db.register("users", "*")?;
+    db.registry().register("users", "*")?;
     db.column_family("users")?.put("john", "1")?;
-    let event = db.query_latest("users.john", "*")?.unwrap();
+    let event = db.registry().query_latest("users.john", "*")?.unwrap();
     let text = format!("{event:?}");
     assert!(text.contains("target: users.john") && text.contains("Via(users)"), "{text}");
     assert!(
@@ -339,26 +346,27 @@ fn a_printed_event_shows_names_and_no_bytes() -> Result<()> {
 fn reserved_names_are_still_understood() -> Result<()> {
     let db = Db::memory()?;
     db.column_family("users")?;
-    assert_eq!(db.query_all("users", "Table.Truncate")?, []);
-    assert!(!db.is_registered("users", "Table.Truncate")?);
-    assert!(!db.unregister("users", "Table.Truncate")?);
-    assert!(db.define_operation("Table.Truncate").is_err());
+    assert_eq!(db.registry().query_all("users", "Table.Truncate")?, []);
+    assert!(!db.registry().is_registered("users", "Table.Truncate")?);
+    assert!(!db.registry().unregister("users", "Table.Truncate")?);
+    assert!(db.registry().define_operation("Table.Truncate").is_err());
     Ok(())
 }
 
 #[test]
 fn an_open_is_an_event_where_that_is_registered() -> Result<()> {
     let mut world = World::new()?;
-    let opened = |world: &World| Ok::<_, waxseal::Error>(world.db.query_all("engine:store", "Engine.Open")?.len());
+    let opened =
+        |world: &World| Ok::<_, waxseal::Error>(world.db.registry().query_all("engine:store", "Engine.Open")?.len());
     world.reopen()?;
     assert_eq!(opened(&world)?, 0, "nobody asked for it");
-    world.db.register("engine:store", "Engine.Open")?;
+    world.db.registry().register("engine:store", "Engine.Open")?;
     for count in 1..3 {
         world.reopen()?;
         assert_eq!(opened(&world)?, count);
     }
     world.db.close()?;
     let reader = Db::open_read_only(world.dir.path().join("store"))?;
-    assert_eq!(reader.query_all("engine:store", "Engine.Open")?.len(), 2, "a reader writes nothing");
+    assert_eq!(reader.registry().query_all("engine:store", "Engine.Open")?.len(), 2, "a reader writes nothing");
     Ok(())
 }
