@@ -53,6 +53,12 @@ impl LostRangeCursor {
                 // key.
                 Some((key, seqno)) if forward && is_ahead(far, (key, seqno.min(lost_range.bound))) => continue,
                 Some(start) if !forward && is_ahead(far, start) => continue,
+                // Nor does a downward walk from a newer version of the first key meet it.
+                Some((key, seqno))
+                    if !forward && seqno > lost_range.bound && order.compare(&lost_range.from.0, key).is_ge() =>
+                {
+                    continue;
+                }
                 Some(start) if is_ahead(near, start) => start,
                 _ => near,
             };

@@ -241,6 +241,7 @@ impl MergeCursor {
         let away = if forward { Ordering::Less } else { Ordering::Greater };
         for index in 0..self.sources.len() {
             let Ok([standing, other]) = self.sources.get_disjoint_mut([current, index]) else { continue };
+            let mut is_past_lost_range = is_lost_range(other);
             match (other.valid(), forward) {
                 (true, _) => step(other, forward)?,
                 (false, true) => other.first()?,
@@ -249,7 +250,13 @@ impl MergeCursor {
             // A memtable may have gained records since, on the far side too. They are not visible to any reader, but
             // the order must hold for all records.
             while other.valid() && compare_records(&self.order, &other.record(), &standing.record()) == away {
+                is_past_lost_range |= is_lost_range(other);
                 step(other, forward)?;
+            }
+            // A lost range is shown where a walk enters it, and may extend past the current record on both sides.
+            if is_past_lost_range {
+                let Record { key, seqno, .. } = standing.record();
+                if forward { other.seek(key, seqno)? } else { other.seek_for_prev(key, seqno)? }
             }
         }
         step(&mut self.sources[current], forward)?;
@@ -352,6 +359,10 @@ impl MergeCursor {
         debug_assert!(is_fence(a) || is_fence(b), "a key and seqno stand in two sources");
         (!is_fence(a), a) < (!is_fence(b), b)
     }
+}
+
+fn is_lost_range(cursor: &MergeSource) -> bool {
+    cursor.valid() && cursor.record().kind == Kind::Fence
 }
 
 #[inline]

@@ -323,6 +323,40 @@ fn record(key: &str, seqno: Seqno, kind: Kind) -> Owned {
     Owned::from(Record { key: key.as_bytes(), seqno, kind, value: b"v", companion: &[] })
 }
 
+/// A newer record comes before the place at which a seek enters a lost range. The walk that turns around at that record
+/// has not met the range, which extends to both sides.
+#[test]
+fn a_lost_range_is_met_after_a_turn_before_it() {
+    let order = Order::bytewise();
+    let newer = [record("c", 8, Kind::Put), record("d", 9, Kind::Put)];
+    let older = [record("b", 1, Kind::Put), record("e", 2, Kind::Put)];
+    let lost_range = LostRange::over(b"a", b"f", 3, "0", Verdict::Seal);
+    for back in [false, true] {
+        let lost_ranges = LostRangeCursor::new(order.clone(), Arc::new(vec![lost_range.clone()]));
+        let sources: Vec<Box<dyn Cursor>> = vec![
+            Box::new(VecCursor::new(&order, &newer)),
+            Box::new(lost_ranges),
+            Box::new(VecCursor::new(&order, &older)),
+        ];
+        let inner = Box::new(MergeCursor::new(order.clone(), sources));
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        let mut cursor = UserCursor::new(order.clone(), inner, MAX_SEQNO, all).of_family("family");
+        // Neither b nor e is shown: each may have a newer version among the lost records.
+        let moves = match back {
+            false => vec![(Move::Seek(b"d".to_vec(), 0), "d"), (Move::Prev, "c"), (Move::Next, "d"), (Move::Next, "")],
+            true => {
+                vec![(Move::SeekForPrev(b"c".to_vec(), 0), "c"), (Move::Next, "d"), (Move::Prev, "c"), (Move::Prev, "")]
+            }
+        };
+        let mut met = Vec::new();
+        for (step, key) in moves {
+            met.extend(go_on(&mut cursor, &step));
+            assert_eq!(cursor.key(), key.as_bytes(), "{step:?}");
+        }
+        assert!(!met.is_empty());
+    }
+}
+
 #[test]
 fn a_reserved_kind_is_a_typed_error_where_it_decides() {
     let order = Order::bytewise();
