@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use waxseal::meta::{LABELS, Labels};
 use waxseal::{Db, WriteOptions};
 
-use super::{Tool, args};
+use super::{Command, Tool, args};
 
 #[test]
 fn an_export_keeps_labels_and_counts_the_metadata_left_behind() {
@@ -41,4 +41,24 @@ fn an_export_in_a_name_is_an_event() {
     assert_eq!(events(), "", "without a name the store is only read");
     giver.ok(&args("export", &giver.path("told"), &["--as", "bob"]));
     assert_eq!(events().lines().count(), 1, "{}", events());
+}
+
+/// Opening a pipe waits for its other end, for ever.
+#[cfg(unix)]
+#[test]
+fn a_pipe_in_the_place_of_an_exported_file_keeps_no_import_waiting() {
+    let giver = Tool::new();
+    giver.ok(&["put", "a", "value"]);
+    for name in ["EXCHANGE", "000001.tbl"] {
+        let exported = giver.path(&format!("with {name}"));
+        giver.ok(&args("export", &exported, &[]));
+        let file = exported.join(name);
+        std::fs::remove_file(&file).unwrap();
+        assert!(Command::new("mkfifo").arg(&file).status().unwrap().success());
+        let taker = Tool::new();
+        let output = taker.run(&args("import", &exported, &[]));
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && said.contains(name), "{name}: {said}");
+        assert_eq!(taker.text(&["scan"]), "", "{name}");
+    }
 }
