@@ -92,6 +92,22 @@ fn a_table_cut_short_ends_with_a_gap_although_another_block_is_damaged() {
     }
 }
 
+/// Bytes behind the length that the manifest names are not the table's.
+#[test]
+fn a_table_of_known_length_is_rebuilt_without_what_follows_it() {
+    let records = records(120, 30, 5);
+    let (file, finished) = written(&records, &WriterSettings { block_bytes: 300, base_seqno: 5, ..settings() });
+    let mut bytes = file.bytes();
+    let length = bytes.len();
+    bytes.extend((0..8 * length).map(|at| at as u8 | 1));
+    let named = KnownTable { size: Some(length as u64), ..known(&finished) };
+    let whole = rebuilt(bytes.clone(), &named).unwrap();
+    assert!(whole.gaps.is_empty() && whole.damaged.is_empty(), "{:?}, {:?}", whole.gaps, whole.damaged);
+    assert_eq!(readable(&whole.table), (records, 0));
+    let unnamed = rebuilt(bytes, &known(&finished)).unwrap();
+    assert!(unnamed.damaged.contains(&"footer"), "{:?}", unnamed.damaged);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
