@@ -919,8 +919,21 @@ fn what_the_log_has_behind_damage_is_kept_and_what_may_be_older_is_lost() {
     }
 }
 
-/// A store of one table with as many records.
+/// Where the records of a store of one family are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum RecordsIn {
+    Table,
+    Log,
+    /// In a table with a damaged block, in a store without `CURRENT`: the salvage looks for the missing records.
+    DamagedTable,
+}
+
+/// A closed store of one table with as many records.
 fn one_table(records: u32) -> SimFs {
+    store_of(records, RecordsIn::Table)
+}
+
+fn store_of(records: u32, place: RecordsIn) -> SimFs {
     let sim = SimFs::new(79);
     let db = Db::open(Path::new(DIR), Settings::default(), parts(&sim)).unwrap();
     for at in 0..records {
@@ -929,22 +942,29 @@ fn one_table(records: u32) -> SimFs {
         batch.push(0, Kind::Put, key.as_bytes(), value.as_bytes(), db.companions()).unwrap();
         db.commit(&mut batch, Durability::Os).unwrap();
     }
-    db.flush().unwrap();
+    if place != RecordsIn::Log {
+        db.flush().unwrap();
+    }
     db.close().unwrap();
+    if place == RecordsIn::DamagedTable {
+        let table = sim.files(DIR).into_iter().find(|name| name.ends_with(".tbl")).unwrap();
+        (0..64).for_each(|byte| sim.flip(Path::new(DIR).join(&table), 8 * (100 + byte)).unwrap());
+        sim.delete(Path::new(DIR).join("CURRENT")).unwrap();
+    }
     sim
 }
 
-/// Progress is told table by table, and a table may take seconds. The function takes longer than the interval in which
-/// it is asked, so each look at the clock asks it.
+/// Progress is told table by table, and a table or the log may take seconds. The function takes longer than the
+/// interval in which it is asked, so each look at the clock asks it.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "the function under test looks at the clock of the system")]
-fn a_salvage_asks_for_an_interrupt_within_a_table() {
+fn a_salvage_asks_for_an_interrupt_with_each_record() {
     const RECORDS: u32 = 30;
     let run = |sim: &SimFs| {
         salvage(Path::new(DIR), Path::new(SAVED), Settings::default(), parts(sim), SalvageOptions::default())
     };
-    let asks_until = |end: u32| {
-        let sim = one_table(RECORDS);
+    let asks_until = |place, end: u32| {
+        let sim = store_of(RECORDS, place);
         let asked = std::rc::Rc::new(std::cell::Cell::new(0));
         let count = asked.clone();
         interrupt::set(Some(Box::new(move || {
@@ -956,12 +976,17 @@ fn a_salvage_asks_for_an_interrupt_within_a_table() {
         interrupt::set(None);
         (sim, outcome, asked.get())
     };
-    let (_, outcome, asked) = asks_until(u32::MAX);
-    assert!(outcome.is_ok() && asked >= RECORDS, "asked {asked} times");
-    let (sim, outcome, _) = asks_until(RECORDS / 2);
-    assert_eq!(*outcome.unwrap_err().kind(), Kinds::Interrupted);
-    assert!(!sim.exists(Path::new(SAVED)).unwrap(), "{:?}", sim.files(SAVED));
-    run(&sim).unwrap();
+    // In the log a frame asks, and so does its record. A table with holes is read three times.
+    for (place, least) in
+        [(RecordsIn::Table, RECORDS), (RecordsIn::Log, 2 * RECORDS), (RecordsIn::DamagedTable, 3 * RECORDS - 5)]
+    {
+        let (_, outcome, asked) = asks_until(place, u32::MAX);
+        assert!(outcome.is_ok() && asked >= least, "{place:?}: asked {asked} times");
+        let (sim, outcome, _) = asks_until(place, RECORDS / 2);
+        assert_eq!(*outcome.unwrap_err().kind(), Kinds::Interrupted, "{place:?}");
+        assert!(!sim.exists(Path::new(SAVED)).unwrap(), "{place:?}: {:?}", sim.files(SAVED));
+        run(&sim).unwrap();
+    }
 }
 
 #[test]
