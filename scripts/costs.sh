@@ -1,13 +1,22 @@
 #!/usr/bin/env bash
-# What one operation costs, for docs/costs.md: instructions, accesses and cache misses (cachegrind), allocations (dhat), system
-# calls (strace). Each number is the difference of two runs of crates/bench/examples/cost.rs, with the operation and with
-# the driver alone, divided by the count. The last level is made small (512 KiB under 3 MB of data), so that an LL miss is
-# a line of memory that a store larger than its caches would wait for, or fetch ahead. Nothing here is a time: a busy machine gives the same numbers.
+# Counts the cost of one operation on a sealed and on a plain store, for docs/costs.md: instructions, data accesses and
+# cache misses (cachegrind), allocations (dhat), system calls (strace). Each number is the difference of two runs of
+# crates/bench/examples/cost.rs, with the operation and with the driver alone, divided by the count. The simulated last
+# level is small (512 KiB under 3 MB of data), so that an LL miss is a line that a store larger than its caches waits for
+# or prefetches. No number is a time: a busy machine gives the same numbers.
 #
-#   scripts/costs.sh [OPERATION..]      all by default; needs valgrind and strace
+#   scripts/costs.sh [sealed|plain] [OPERATION..]      both stores and all operations by default
+#
+# Needs valgrind and strace. CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1 makes the counts of two commits comparable: with more
+# units, moved code alone changes what is inlined.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+kinds=(sealed plain)
+if [[ ${1-} == sealed || ${1-} == plain ]]; then
+    kinds=("$1")
+    shift
+fi
 operations=("$@")
 ((${#operations[@]})) || operations=(put sync get missing seek next prev cursor memory)
 cargo build --quiet --release -p waxseal-bench --example cost
@@ -15,12 +24,12 @@ cost=target/release/examples/cost
 dir=$(mktemp -d "${TMPDIR:-/tmp}/costs.XXXXXX")
 trap 'rm -rf "$dir"' EXIT
 
-# under TOOL.. -- OPERATION COUNT: one run on a fresh store.
+# under TOOL.. -- OPERATION COUNT: one run on a fresh store of this kind.
 under() {
     local tool=()
     while [[ $1 != -- ]]; do tool+=("$1") && shift; done
     rm -rf "$dir/store"
-    "${tool[@]}" "$cost" "$2" "$3" "$dir/store" plain
+    "${tool[@]}" "$cost" "$2" "$3" "$dir/store" "$kind"
 }
 
 # Instructions, reads and writes of data, misses of the first and of the last level: five numbers.
@@ -47,27 +56,30 @@ per() {
 }
 
 count=10000
-baseline=
-printf '| operation | instructions | data accesses | D1 misses | LL misses | allocations | system calls |\n|---|---|---|---|---|---|---|\n'
-for operation in "${operations[@]}"; do
-    case $operation in
-        next | prev | cursor) wanted=idle ;;
-        memory) wanted=memory-nothing ;;
-        *) wanted=nothing ;;
-    esac
-    if [[ $baseline != "$wanted" ]]; then
-        baseline=$wanted
-        read -r -a before <<<"$(cachegrind "$baseline" "$count")"
-        blocks=$(allocations "$baseline" "$count")
-        calls "$baseline" "$count" >"$dir/before"
-    fi
-    read -r -a after <<<"$(cachegrind "$operation" "$count")"
-    printf '| %s ' "$operation"
-    for at in "${!before[@]}"; do per "${after[at]}" "${before[at]}"; done
-    per "$(allocations "$operation" "$count")" "$blocks"
-    calls "$operation" "$count" >"$dir/after"
-    awk -v n="$count" 'NR == FNR { before[$1] = $2; next }
-        { d = ($2 - before[$1]) / n; if (d >= 0.001) { printf "%s%s %.3f", many++ ? ", " : "| ", $1, d } }
-        END { if (!many) printf "| none" }' "$dir/before" "$dir/after"
-    printf ' |\n'
+printf '| operation | store | instructions | data accesses | D1 misses | LL misses | allocations | system calls |\n'
+printf '|---|---|---|---|---|---|---|---|\n'
+for kind in "${kinds[@]}"; do
+    baseline=
+    for operation in "${operations[@]}"; do
+        case $operation in
+            next | prev | cursor) wanted=idle ;;
+            memory) wanted=memory-nothing ;;
+            *) wanted=nothing ;;
+        esac
+        if [[ $baseline != "$wanted" ]]; then
+            baseline=$wanted
+            read -r -a before <<<"$(cachegrind "$baseline" "$count")"
+            blocks=$(allocations "$baseline" "$count")
+            calls "$baseline" "$count" >"$dir/before"
+        fi
+        read -r -a after <<<"$(cachegrind "$operation" "$count")"
+        printf '| %s | %s ' "$operation" "$kind"
+        for at in "${!before[@]}"; do per "${after[at]}" "${before[at]}"; done
+        per "$(allocations "$operation" "$count")" "$blocks"
+        calls "$operation" "$count" >"$dir/after"
+        awk -v n="$count" 'NR == FNR { before[$1] = $2; next }
+            { d = ($2 - before[$1]) / n; if (d >= 0.001) { printf "%s%s %.3f", many++ ? ", " : "| ", $1, d } }
+            END { if (!many) printf "| none" }' "$dir/before" "$dir/after"
+        printf ' |\n'
+    done
 done

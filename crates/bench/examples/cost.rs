@@ -1,8 +1,9 @@
 //! Does one operation N times on a filled store: what valgrind and strace count for docs/costs.md.
 //!
-//! `cost OPERATION COUNT DIR [plain] [layers]`: fills `RECORDS` random records of 16 and 100 bytes, settles (but for
-//! `memory`), reads everything once, then does the operation COUNT times. With `layers`, a tenth of the records is
-//! written again above the settled ones and flushed, a tenth of that after it, and again a tenth stays in the memtable.
+//! `cost OPERATION COUNT DIR [sealed|plain] [layers]`: fills `RECORDS` random records of 16 and 100 bytes, settles (but
+//! for `memory`), reads everything once, then does the operation COUNT times. The store is sealed unless `plain` is
+//! given. With `layers`, a tenth of the records is written again above the settled ones and flushed, a tenth of that
+//! after it, and again a tenth stays in the memtable.
 //! `nothing` only makes keys and values, `idle` not even these: the difference to them is what the store costs.
 //! `engine`, `registrar` and `watched` are puts below the face, on a store with a registry: through the engine's own
 //! commit and through the registrar's, with nothing registered, and with all of the family, deferred (for
@@ -33,7 +34,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [operation, count, dir, kind @ ..] = &arguments[..] else {
         eprintln!(
-            "usage: cost idle|nothing|memory-nothing|put|sync|get|slice|multi|memory|missing|next|prev|seek|again|near|short|cursor|engine|registrar|hooks|watched|watched-sync|watched-async COUNT DIR [plain] [layers]"
+            "usage: cost idle|nothing|memory-nothing|put|sync|get|slice|multi|memory|missing|next|prev|seek|again|near|short|cursor|engine|registrar|hooks|watched|watched-sync|watched-async COUNT DIR [sealed|plain] [layers]"
         );
         return ExitCode::from(2);
     };
