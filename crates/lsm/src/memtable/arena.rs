@@ -187,14 +187,21 @@ impl Appender {
     }
 
     /// Returns a chunk with room for `bytes` bytes, and the position of that room.
+    #[inline(always)]
     fn room(&mut self, bytes: usize) -> Option<(usize, usize)> {
-        let chunk_bytes = 1 << self.arena.log2;
-        if let Some((number, from)) = self.open
-            && from + bytes <= chunk_bytes
-        {
-            self.open = Some((number, from + bytes));
-            return Some((number, from));
+        match self.open {
+            Some((number, from)) if from + bytes <= 1 << self.arena.log2 => {
+                self.open = Some((number, from + bytes));
+                Some((number, from))
+            }
+            _ => self.add_chunk(bytes),
         }
+    }
+
+    /// Adds a chunk with `bytes` bytes taken.
+    #[cold]
+    fn add_chunk(&mut self, bytes: usize) -> Option<(usize, usize)> {
+        let chunk_bytes = 1 << self.arena.log2;
         // A long record gets a chunk of its own; the open chunk continues to be filled.
         let is_long = bytes > chunk_bytes / 4;
         let number = self.next;

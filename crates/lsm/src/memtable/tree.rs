@@ -308,7 +308,7 @@ impl RecordTree {
 /// The writer's methods.
 impl RecordTree {
     /// Returns the leaf that contains a place, and records the path to it.
-    #[inline]
+    #[inline(always)]
     fn way(&self, probe: &Probe<'_>, path: &mut NodePath) -> Option<(u32, &Leaf)> {
         let root = self.root.load(Relaxed);
         let (mut id, mut floors, mut floor) = (root as u32, 0, root >> 32);
