@@ -468,7 +468,7 @@ impl Block {
     }
 
     /// As `search`, starting from the position that this block's heads returned for the key.
-    #[inline]
+    #[inline(always)]
     pub(in crate::sst) fn search_at(
         &self,
         aim: HeadPosition,
@@ -713,7 +713,7 @@ impl Block {
     }
 
     /// As `ends_beside`, for a known offset.
-    #[inline]
+    #[inline(always)]
     pub(in crate::sst) fn ends_at(&self, end: usize) -> bool {
         // Without a column, nothing follows the body.
         self.has_column() || self.bytes().get(end).is_none_or(|byte| !companion::begins(*byte))

@@ -552,23 +552,20 @@ impl Table {
         let Some(entry) = place.equal else {
             return self.missed(block, (number, place.at), wanted);
         };
-        if self.records.order.is_hashable() {
-            let record = block.record(place.at, &entry, wanted.key);
-            if wanted.each && !self.records.verify_hit(block, (number, place.at), &record, wanted) {
-                return Ok(ReadOutcome::Doubtful);
-            }
-            visit(&record);
-        } else {
+        let mut stored = Vec::new();
+        let (key, key_hash) = match self.records.order.is_hashable() {
+            true => (wanted.key, wanted.key_hash),
             // Keys that compare equal may differ in their bytes: return the stored key.
-            let mut stored = Vec::new();
-            block.key_into(place.at, &mut stored)?;
-            let record = block.record(place.at, &entry, &stored);
-            let stored = PointRead { key_hash: if wanted.each { hash_key(&stored) } else { 0 }, ..*wanted };
-            if wanted.each && !self.records.verify_hit(block, (number, place.at), &record, &stored) {
-                return Ok(ReadOutcome::Doubtful);
+            false => {
+                block.key_into(place.at, &mut stored)?;
+                (&stored[..], if wanted.each { hash_key(&stored) } else { 0 })
             }
-            visit(&record);
+        };
+        let record = block.record(place.at, &entry, key);
+        if wanted.each && !self.records.verify_hit(block, (number, place.at), (&record, key_hash), wanted) {
+            return Ok(ReadOutcome::Doubtful);
         }
+        visit(&record);
         Ok(ReadOutcome::Found)
     }
 

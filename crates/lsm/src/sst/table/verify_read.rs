@@ -103,10 +103,10 @@ impl RecordChecker {
         &self,
         block: &Block,
         (number, at): (usize, usize),
-        record: &Record<'_>,
+        (record, key_hash): (&Record<'_>, u64),
         wanted: &PointRead<'_>,
     ) -> bool {
-        self.serves(record, wanted.key_hash)
+        self.serves(record, key_hash)
             && block.ends_beside(at)
             && ((at > 0 && !block.has_versions) || self.is_newest(block, (number, at), wanted))
     }
