@@ -128,7 +128,7 @@ impl StoreLog {
     /// Wakes the log lane if it has work. A sync also drains the ring, so a log that is always synced never needs a
     /// drain. Without this kick the lane would not learn that the next segment is needed, and syncing threads would pay
     /// for writing to unallocated blocks. An unmapped log needs this kick as well.
-    #[inline]
+    #[inline(always)]
     pub(super) fn kick_log(&self, log: &OpenLog, synced: bool) {
         if log.wal().drain_due() || (synced || !log.wal().is_mapped()) && log.wal().prepare_wanted() {
             self.lanes().kick(Lane::Log);

@@ -151,7 +151,7 @@ impl Reads {
     }
 
     /// Passes the deciding version to `visit` if it is a value.
-    #[inline]
+    #[inline(always)]
     fn value_of(
         &self,
         of: (&Family, &View),
@@ -197,7 +197,7 @@ impl Reads {
         checks: Checks,
         visit: impl FnMut(&Record<'_>),
     ) -> Result<bool> {
-        self.version_by(of, key, seqno, checks, visit, |table, key_hash, decide| {
+        self.version_by(of, key, seqno, checks, visit, move |table, key_hash, decide| {
             let reader = table.table().map_err(|error| self.unopened(of.0, table, error))?;
             reader.get(key.0, key_hash, seqno, checks, decide)
         })
