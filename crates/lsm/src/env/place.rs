@@ -10,9 +10,8 @@ use std::fmt;
 use std::io::{self, ErrorKind};
 use std::sync::{Arc, Mutex};
 
-use super::store::StoreFs;
 use super::work::lock;
-use super::{File, FileStamp, Open, read_exact};
+use super::{File, FileStamp, read_exact};
 
 /// The cause of a halt after another process changed the directory of an open store.
 #[derive(Debug)]
@@ -64,21 +63,29 @@ impl Pinned {
         Pinned::new(&self.name, self.contents.iter().cloned().chain([more.to_vec()]).collect())
     }
 
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Returns true if this file has the name.
     pub(super) fn is_of(&self, name: &str) -> bool {
         self.name == name
     }
 
-    /// Returns true if the file has the expected contents. No lock is held during the I/O.
-    pub(super) fn is_in_place(&self, fs: &StoreFs) -> io::Result<bool> {
-        let stamp = match fs.stamp(&self.name) {
+    /// Returns true if the file, with this stamp now, has the expected contents. No lock is held during the I/O.
+    pub(super) fn is_in_place(
+        &self,
+        stamp: io::Result<Option<FileStamp>>,
+        open: impl FnOnce() -> io::Result<Arc<dyn File>>,
+    ) -> io::Result<bool> {
+        let stamp = match stamp {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
             stamp => stamp?,
         };
         if stamp.is_some() && *lock(&self.seen) == stamp {
             return Ok(true);
         }
-        let found = match fs.open_own(&self.name, Open::Read) {
+        let found = match open() {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
             opened => self.has_contents(&*opened?)?,
         };

@@ -114,7 +114,7 @@ impl StoreFs {
     }
 
     /// Opens a file of the directory that the store does not keep open.
-    pub(super) fn open_own(&self, name: &str, how: Open) -> io::Result<Arc<dyn File>> {
+    fn open_own(&self, name: &str, how: Open) -> io::Result<Arc<dyn File>> {
         match self.held()? {
             Some(dir) => dir.open(name, how),
             None => self.inner.open(&self.dir.join(name), how),
@@ -122,7 +122,7 @@ impl StoreFs {
     }
 
     /// Returns the stamp of a file in the directory.
-    pub(super) fn stamp(&self, name: &str) -> io::Result<Option<FileStamp>> {
+    fn stamp(&self, name: &str) -> io::Result<Option<FileStamp>> {
         self.held()?.map_or(Ok(None), |dir| dir.stamp(name))
     }
 
@@ -130,7 +130,8 @@ impl StoreFs {
     fn check_pinned(&self) -> io::Result<()> {
         loop {
             let Some(pinned) = lock(&self.pinned).clone() else { return Ok(()) };
-            if pinned.is_in_place(self)? {
+            let open = || self.open_own(pinned.name(), Open::Read);
+            if pinned.is_in_place(self.stamp(pinned.name()), open)? {
                 return Ok(());
             }
             // Contents that were pinned meanwhile are expected.
