@@ -6,7 +6,7 @@ use std::io;
 use waxseal_lsm::checksum::Uid;
 use waxseal_lsm::codec::Reader;
 use waxseal_lsm::db::{Family, Remedy, TableRef};
-use waxseal_lsm::error::{Damage, Error, ErrorKind, Verdict};
+use waxseal_lsm::error::{Damage, Error, ErrorKind, Result, Verdict};
 use waxseal_lsm::key_text::RangeText;
 use waxseal_lsm::ledger::{Ledger, LedgerEntry};
 use waxseal_lsm::lost_range::LostRange;
@@ -449,6 +449,15 @@ impl fmt::Display for Report {
 /// Returns true for an error that says nothing about the file's content. A missing file counts as lost instead.
 pub(super) fn is_unread(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Io(kind) if *kind != io::ErrorKind::NotFound)
+}
+
+/// Returns corruption and read failures as findings, and all other errors as errors.
+pub(super) fn bearable(error: Error) -> Result<Error> {
+    match error.kind() {
+        _ if error.needs_refresh() => Err(error), // the file has been removed from the store
+        ErrorKind::Corruption(_) | ErrorKind::Io(_) => Ok(error),
+        _ => Err(error),
+    }
 }
 
 /// Returns the repair step of an engine's remedy.

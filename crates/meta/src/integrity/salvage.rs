@@ -109,7 +109,7 @@ pub fn salvage(
     let (state, unread) = match version::recover(&parts.env, from) {
         Ok(Some(found)) => (Some(found.state), None),
         Ok(None) => (None, Some(Error::structural("there is no manifest").in_file("CURRENT", 0))),
-        Err(error) => (None, Some(super::verify::bearable(error)?)),
+        Err(error) => (None, Some(super::report::bearable(error)?)),
     };
     let others = match &state {
         Some(_) => Others::default(), // the manifest names what is the store's
@@ -456,7 +456,7 @@ impl Salvage<'_> {
         let table = match self.open(name, known) {
             Ok(table) => table,
             Err(error) => {
-                self.unopened(&super::verify::bearable(error)?.in_file(name, 0), known)?;
+                self.unopened(&super::report::bearable(error)?.in_file(name, 0), known)?;
                 return Ok(None);
             }
         };
@@ -656,7 +656,7 @@ impl Salvage<'_> {
             Err(_) if self.again => return Ok(()),
             Err(error) => {
                 // The record is intact, but its value is lost; older versions must not replace it.
-                let error = super::verify::bearable(error)?;
+                let error = super::report::bearable(error)?;
                 let file = error.damage().map_or_else(String::new, |damage| damage.file.clone());
                 self.add_unread(id, record, check, (file, Verdict::Missing));
                 return Ok(());

@@ -16,8 +16,7 @@ use waxseal_lsm::record::{Kind, Record};
 use waxseal_lsm::sst::{ExaminedItem, Table};
 use waxseal_lsm::values::BlobBuffer;
 
-use super::report::{Finding, Report, is_unread};
-use super::verify::bearable;
+use super::report::{Finding, Report, bearable, is_unread};
 
 /// Which values of a table are checked, in record order.
 #[derive(Default)]

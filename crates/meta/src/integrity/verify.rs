@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use waxseal_lsm::checksum::{Uid, hash};
 use waxseal_lsm::db::{Db, Family, Parts, TableRef};
-use waxseal_lsm::error::{Damage, Error, ErrorKind, Result, Verdict};
+use waxseal_lsm::error::{Damage, Error, Result, Verdict};
 use waxseal_lsm::options::Settings;
 use waxseal_lsm::record::{Kind, Record};
 use waxseal_lsm::seam::{Check, Protection};
@@ -22,7 +22,7 @@ use waxseal_lsm::values::BlobBuffer;
 
 use super::options::{Progress, VerifyOptions, Watch, cancelled, goes_on};
 use super::report::finding_of;
-use super::report::{Finding, Outcome, Report, Visited, is_unread};
+use super::report::{Finding, Outcome, Report, Visited, bearable, is_unread};
 use super::table_queue::{TableQueue, TableStep};
 use super::values::{Which, add_value_finding, look_at_values, stored_bytes};
 use crate::annotations::Annotations;
@@ -356,15 +356,6 @@ fn look_at_memory(db: &Db, family: &Family, report: &mut Report) -> Result<()> {
         }
         Ok(())
     })
-}
-
-/// Returns corruption and read failures as findings, and all other errors as errors.
-pub(super) fn bearable(error: Error) -> Result<Error> {
-    match error.kind() {
-        _ if error.needs_refresh() => Err(error), // the file has been removed from the store
-        ErrorKind::Corruption(_) | ErrorKind::Io(_) => Ok(error),
-        _ => Err(error),
-    }
 }
 
 /// Returns the error for a record that does not match its seal.
