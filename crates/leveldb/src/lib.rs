@@ -6,7 +6,7 @@
 //! shelf.rs       handle tables: tickets that callers hold as pointers, and the lookup of objects
 //! held.rs        the handle tables, one for each kind of object
 //! store.rs       an open store, and its reads and writes
-//! options.rs     the options that were set, and their effect at open
+//! options.rs     the options that were set          open_plan.rs  their effect at open
 //! batch.rs       collected writes                   iterator.rs   positions, with a sticky error
 //! callback.rs    comparators and filter policies    property.rs   properties of a store
 //! manage.rs      destroy, repair                    foreign.rs    databases of LevelDB itself
@@ -32,6 +32,7 @@ mod foreign;
 mod held;
 mod iterator;
 mod manage;
+mod open_plan;
 mod options;
 mod property;
 mod raw;

@@ -9,7 +9,8 @@ use waxseal::{Contents, Db, Error, ErrorKind, RepairOptions, Report, SalvageOpti
 
 use crate::failure::Failure;
 use crate::foreign::refuse_other_engines;
-use crate::options::{OpenPlan, Options};
+use crate::open_plan::OpenPlan;
+use crate::options::Options;
 
 /// Removes a store with all its data. As in LevelDB, a missing store is not an error. A database that LevelDB or
 /// RocksDB wrote is refused, since it does not belong to this library.

@@ -1,13 +1,11 @@
 //! An open store: the family that LevelDB's callers see, and its reads and writes.
 
 use std::ops::Bound;
-use std::path::Path;
 
 use waxseal::{Batch as Operations, ColumnFamily, Cursor, Db, Durability, Snapshot, Verify, WriteOptions};
 
 use crate::batch::{BatchWrite, LevelBatch};
 use crate::failure::Failure;
-use crate::options::{OpenPlan, Options};
 
 /// The family that holds all records; the tool and the other language bindings find it by this name.
 pub(crate) const FAMILY: &str = "default";
@@ -33,17 +31,13 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Opens the store, or creates it.
-    pub(crate) fn open(dir: &Path, options: &Options) -> Result<Store, Failure> {
-        let plan = OpenPlan::of(options)?;
-        plan.look(dir)?;
-        let write_buffer_bytes = plan.write_buffer_bytes() as u64;
-        let db = plan.builder(dir).open()?;
+    /// Wraps an open store. `options` describes the options of the open.
+    pub(crate) fn new(db: Db, options: String, write_buffer_bytes: u64) -> Result<Store, Failure> {
         let family = db.column_family(FAMILY)?;
         let passing = family.with_fill_cache(false);
         let always = |family: &ColumnFamily| family.with_verify(Verify::Always);
         let families = [family.clone(), always(&family), passing.clone(), always(&passing)];
-        Ok(Store { db, families, options: plan.describe(), write_buffer_bytes })
+        Ok(Store { db, families, options, write_buffer_bytes })
     }
 
     /// Closes the store for all users, iterators and snapshots included. Acknowledged commits are durable, or the next

@@ -9,10 +9,10 @@ use super::{leveldb_iterator_t, leveldb_options_t, leveldb_readoptions_t, leveld
 use super::{leveldb_writebatch_t, leveldb_writeoptions_t, pointer, ticket};
 use crate::failure::Failure;
 use crate::held::{self, BATCHES, ITERATORS, OPTIONS, SNAPSHOTS, STORES};
+use crate::open_plan::OpenPlan;
 use crate::options::Options;
 use crate::property::property;
 use crate::shelf::lock;
-use crate::store::Store;
 use crate::{manage, raw};
 
 fn options_of(options: *const leveldb_options_t) -> Result<Options, Failure> {
@@ -31,7 +31,7 @@ unsafe extern "C" fn leveldb_open(
     // SAFETY: the header's contract.
     unsafe {
         raw::answer(errptr, null_mut(), || {
-            let store = Arc::new(Store::open(&raw::directory(name)?, &options_of(options)?)?);
+            let store = Arc::new(OpenPlan::of(&options_of(options)?)?.open(&raw::directory(name)?)?);
             let opened = STORES.put(|held| held.store(Some(store.clone())));
             if opened == 0 {
                 store.close();
