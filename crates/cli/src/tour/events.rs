@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use waxseal::registry::{Event, Operation, Paging, Query, Target};
 use waxseal::{Db, Session};
 
+use super::files::{Now, StoredFile};
 use super::report::TourReport;
-use super::steps::{Now, RunningTour, StoredFile};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::registry::event_line;
@@ -75,34 +75,37 @@ pub(super) fn faults(items: &[StoredFile], events: &[Event]) -> Vec<(&'static st
     faults
 }
 
-impl RunningTour {
-    /// Compares the log with the changes.
-    pub(super) fn check_events(&self, report: &mut TourReport, output: &mut Output) -> Result<(), Failure> {
-        let start = std::time::Instant::now();
-        let events = events(self.db())?;
-        report.events = events.len() as u64;
-        let faults = faults(self.items(), &events);
-        for (what, key) in &faults {
-            report.mismatch(what, key);
-        }
-        let text = format!(
-            "{} of the changes logged, {} ({})",
-            counted(report.events, "event", "events"),
-            if faults.is_empty() { "each once, by its name" } else { "not as they happened" },
-            super::seconds(start)
-        );
-        report.step("log", text, output)
+/// Compares the log with the changes.
+pub(super) fn check(
+    db: &Db,
+    items: &[StoredFile],
+    report: &mut TourReport,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let start = std::time::Instant::now();
+    let events = events(db)?;
+    report.events = events.len() as u64;
+    let faults = faults(items, &events);
+    for (what, key) in &faults {
+        report.mismatch(what, key);
     }
+    let text = format!(
+        "{} of the changes logged, {} ({})",
+        counted(report.events, "event", "events"),
+        if faults.is_empty() { "each once, by its name" } else { "not as they happened" },
+        super::seconds(start)
+    );
+    report.step("log", text, output)
+}
 
-    /// Prints the first events.
-    pub(super) fn say_events(&self, report: &TourReport, output: &mut Output) -> Result<(), Failure> {
-        let events = events(self.db())?;
-        for event in events.iter().take(PRINTED) {
-            let line = event_line(&self.db().nobody(), event, output)?;
-            report.note(line.replace('\t', "  "), output)?;
-        }
-        Ok(())
+/// Prints the first events.
+pub(super) fn say(db: &Db, report: &TourReport, output: &mut Output) -> Result<(), Failure> {
+    let events = events(db)?;
+    for event in events.iter().take(PRINTED) {
+        let line = event_line(&db.nobody(), event, output)?;
+        report.note(line.replace('\t', "  "), output)?;
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -18,10 +18,11 @@ use waxseal::care::Outcome;
 use waxseal::env::SeededRandom;
 use waxseal::{ColumnFamily, Db, Event, Listener, RepairOptions, Report as Findings, VerifyOptions};
 
+use super::files::ContentDigest;
 use super::kill;
-use super::report::TourReport;
+use super::report::{FlipResults, TourReport};
 use super::seconds;
-use super::steps::{ContentDigest, NOTES, RunningTour, builder, open};
+use super::steps::{NOTES, RunningTour, builder, open};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress;
@@ -32,18 +33,6 @@ const LEAST_FLIPS: u64 = 16;
 const MOST_ROUNDS: u64 = 8;
 /// Number of gaps printed by name.
 const PRINTED: usize = 3;
-
-/// The outcome of the flipped bits.
-#[derive(Default, Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct FlipResults {
-    pub(super) injected: u64,
-    /// Flips whose file was named by `verify`, or by the store itself before that.
-    pub(super) detected: u64,
-    /// Flips that `repair` corrected.
-    pub(super) repaired: u64,
-    /// Wrong answers without an error.
-    pub(super) silent: u64,
-}
 
 /// The answers of a store.
 #[derive(Default, Clone, Copy, PartialEq, Eq, Debug)]

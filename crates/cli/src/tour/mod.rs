@@ -6,6 +6,7 @@
 //! Only one file is in memory at a time; of the others the tour keeps key, length and hash.
 
 mod events;
+mod files;
 mod flips;
 mod kill;
 mod report;

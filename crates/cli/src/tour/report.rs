@@ -6,7 +6,6 @@ use std::time::Duration;
 use serde_json::json;
 use waxseal::LevelMetrics;
 
-use super::flips::FlipResults;
 use super::source::Sources;
 use crate::failure::Failure;
 use crate::levels;
@@ -47,6 +46,18 @@ pub(super) struct TourReport {
     pub(super) sealed: bool,
     pub(super) flips: FlipResults,
     steps: u32,
+}
+
+/// The outcome of the flipped bits.
+#[derive(Default, Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct FlipResults {
+    pub(super) injected: u64,
+    /// Flips whose file was named by `verify`, or by the store itself before that.
+    pub(super) detected: u64,
+    /// Flips that `repair` corrected.
+    pub(super) repaired: u64,
+    /// Wrong answers without an error.
+    pub(super) silent: u64,
 }
 
 impl TourReport {

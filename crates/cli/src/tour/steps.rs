@@ -4,7 +4,6 @@
 //! additional one, one in the wrong position, and wrong content, in both directions.
 
 use std::fs;
-use std::hash::{DefaultHasher, Hasher};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -13,6 +12,7 @@ use waxseal::env::{Random, SeededRandom};
 use waxseal::{Builder, ColumnFamily, Cursor, Db, Durability, MAX_KEY_BYTES, MAX_VALUE_BYTES, MIB};
 
 use super::events;
+use super::files::{ContentDigest, Now, StoredFile};
 use super::kill::{self, WriterOutcome};
 use super::report::TourReport;
 use super::source::Sources;
@@ -26,62 +26,6 @@ use crate::walk::{TreeWalk, WalkedKind};
 
 /// The family in which the tour notes each change, in the same batch as the change.
 pub(super) const NOTES: &str = "tour.changes";
-
-/// A stored file.
-pub(super) struct StoredFile {
-    pub(super) key: Vec<u8>,
-    path: PathBuf,
-    loaded: ContentDigest,
-    pub(super) now: Now,
-}
-
-/// The length and hash that identify a content.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct ContentDigest {
-    length: u64,
-    hash: u64,
-}
-
-/// The current state of a stored file.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Now {
-    AsLoaded,
-    Updated(ContentDigest),
-    Deleted,
-}
-
-impl ContentDigest {
-    pub(super) fn of(bytes: &[u8]) -> ContentDigest {
-        let mut hasher = DefaultHasher::new();
-        hasher.write(bytes);
-        ContentDigest { length: bytes.len() as u64, hash: hasher.finish() }
-    }
-}
-
-#[cfg(test)]
-impl Now {
-    pub(super) fn updated(content: &[u8]) -> Now {
-        Now::Updated(ContentDigest::of(content))
-    }
-}
-
-#[cfg(test)]
-impl StoredFile {
-    pub(super) fn stub(key: &str, now: Now) -> StoredFile {
-        StoredFile { key: key.into(), path: PathBuf::new(), loaded: ContentDigest::of(b""), now }
-    }
-}
-
-impl StoredFile {
-    /// Returns the content that the store must hold for it.
-    fn expected(&self) -> Option<ContentDigest> {
-        match self.now {
-            Now::AsLoaded => Some(self.loaded),
-            Now::Updated(content) => Some(content),
-            Now::Deleted => None,
-        }
-    }
-}
 
 /// A running tour: the store, and its expected content.
 pub(super) struct RunningTour {
@@ -297,8 +241,8 @@ impl RunningTour {
             seconds(start)
         );
         report.step("change", text, output)?;
-        self.check_events(report, output)?; // from memory, since they are not flushed yet
-        self.say_events(report, output)?;
+        events::check(&self.db, &self.items, report, output)?; // from memory, since they are not flushed yet
+        events::say(&self.db, report, output)?;
         self.db.flush()?;
 
         let start = Instant::now();
@@ -332,7 +276,7 @@ impl RunningTour {
             seconds(start)
         );
         report.step("check", text, output)?;
-        self.check_events(report, output)
+        events::check(&self.db, &self.items, report, output)
     }
 
     /// Creates a checkpoint, checks it as an independent store, and removes it.
