@@ -1,52 +1,16 @@
 //! One step in progress: its threads start together, and their results are merged when the last one ends.
 
+use super::Step;
 use super::hand::Hand;
-use super::{Plan, Step};
+use super::state::{Drive, Tally};
 use crate::Outcome;
-use crate::engine::{Engine, View};
-use crate::measure::Laps;
-use crate::workload::{Keys, Random, Values, Zipf};
+use crate::engine::View;
+use crate::workload::{Random, Values, Zipf};
 use std::hint::black_box;
 use std::ops::Range;
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-
-/// The results of threads.
-pub(super) struct Tally {
-    pub(super) ops: u64,
-    pub(super) found: u64,
-    pub(super) touched: u64,
-    pub(super) laps: Laps,
-    /// For `mixed`: one entry per window.
-    pub(super) windows: Vec<Laps>,
-}
-
-impl Tally {
-    pub(super) fn new() -> Tally {
-        Tally { ops: 0, found: 0, touched: 0, laps: Laps::new(), windows: Vec::new() }
-    }
-
-    /// Merges another thread's windows; windows of the same time are combined.
-    fn absorb_windows(&mut self, others: Vec<Laps>) {
-        for (place, other) in others.into_iter().enumerate() {
-            match self.windows.get_mut(place) {
-                Some(window) => window.absorb(&other),
-                None => self.windows.push(other),
-            }
-        }
-    }
-}
-
-/// One step in progress.
-pub(super) struct Drive<'a> {
-    pub(super) plan: &'a Plan,
-    pub(super) store: &'a dyn Engine,
-    pub(super) keys: &'a Keys,
-    pub(super) step: Step,
-    pub(super) place: u64,
-    pub(super) inserted: AtomicU64,
-}
 
 impl Drive<'_> {
     /// Runs all threads; returns the time from the first start to the last end.

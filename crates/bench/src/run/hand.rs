@@ -1,6 +1,6 @@
 //! One thread of a step: its calls, their order and their keys.
 
-use super::drive::{Drive, Tally};
+use super::state::{Drive, Tally};
 use super::{SEEK_ROWS, Step};
 use crate::Outcome;
 use crate::engine::{Op, Reader, Rows, Start};

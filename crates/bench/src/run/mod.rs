@@ -7,6 +7,7 @@
 mod drive;
 mod hand;
 mod mixed;
+mod state;
 mod step;
 #[cfg(test)]
 mod tests;
@@ -18,7 +19,7 @@ use crate::Outcome;
 use crate::engine::{self, Engine, Name, Rows, Settings, Start, View};
 use crate::measure::{Counters, StepReport, disk_bytes, evict, peak_rss_bytes};
 use crate::workload::{Keys, Random};
-use drive::Drive;
+use state::Drive;
 use std::hint::black_box;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
