@@ -22,8 +22,7 @@ use waxseal_meta::builtin::{Expiry, Labels};
 use waxseal_meta::provider::{EXPIRY, LABELS};
 use waxseal_registry::{Session as Who, StampVerb, is_watched};
 
-use crate::db::Inner;
-use crate::family::ColumnFamily;
+use crate::inner::{ColumnFamily, Inner};
 
 /// Largest buffer that a thread keeps between puts, in bytes.
 const KEPT_BYTES: usize = 64 * 1024;

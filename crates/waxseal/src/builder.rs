@@ -17,7 +17,8 @@ use waxseal_meta::{MetadataProvider, Providers, Sealer};
 use waxseal_registry::{Authorizer, Everybody, Prepared, Registrar, Ring, Setup};
 
 use crate::attach::{PlainProtector, attach, may_be_plain};
-use crate::db::{Db, Inner, refuse_system};
+use crate::db::Db;
+use crate::inner::{Inner, refuse_system};
 use crate::verify::{Policies, VerifyPolicy};
 
 /// The location and the settings of a store to be opened, created by [`Db::builder`]. Settings that are not set keep
@@ -61,6 +62,31 @@ pub struct Builder {
     authorizer: Arc<dyn Authorizer>,
     ring: Ring,
     parts: Parts,
+}
+
+/// Ways to open a store.
+impl Db {
+    /// Opens the store in a directory, or creates one there. Only one process at a time may write: otherwise the error
+    /// `Locked` names the holder.
+    pub fn open(path: impl AsRef<Path>) -> Result<Db> {
+        Db::builder(path).open()
+    }
+
+    /// Opens a store for reading. Takes no lock and writes nothing, so another process may write at the same time. The
+    /// handle shows the store as of the open, until [`Db::refresh`].
+    pub fn open_read_only(path: impl AsRef<Path>) -> Result<Db> {
+        Db::builder(path).open_read_only()
+    }
+
+    /// Creates a new store in memory. It is discarded with its last handle.
+    pub fn memory() -> Result<Db> {
+        Builder::in_memory().open()
+    }
+
+    /// Returns a [`Builder`] with the settings for a store; [`Builder::open`] opens it.
+    pub fn builder(path: impl AsRef<Path>) -> Builder {
+        Builder::new(path.as_ref())
+    }
 }
 
 impl Builder {

@@ -10,8 +10,8 @@ use waxseal_registry::{Field, Operation, Payload};
 
 use crate::attach::Watching;
 use crate::builder::Builder;
-use crate::db::{Db, Inner};
-use crate::family::ColumnFamily;
+use crate::db::Db;
+use crate::inner::{ColumnFamily, Inner};
 use crate::range::KeyRange;
 use crate::snapshot::Snapshot;
 

@@ -9,8 +9,7 @@ use waxseal_lsm::read::{CursorBounds, UserCursor};
 use waxseal_lsm::record::Seqno;
 use waxseal_meta::{Seal, Sealer};
 
-use crate::db::Inner;
-use crate::family::ColumnFamily;
+use crate::inner::{ColumnFamily, Inner};
 
 /// A position in a column family, as of the cursor's creation. Keys and values are borrowed until the next move.
 ///

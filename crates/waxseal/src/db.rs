@@ -1,306 +1,21 @@
-//! The store handle: open, column families, snapshots, maintenance, close.
-//!
-//! `Db` and every object made from it share one `Inner`. Cursors and iterators hold their own view of the files, so
-//! `Inner` has a flag that tells them when the store was closed.
+//! The store handle: column families, snapshots, maintenance, close. `builder` has the ways to open a store.
 
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use waxseal_lsm::batch::Batch as Operations;
-use waxseal_lsm::db::{self as engine, At, Family, FamilyMetrics, Metrics, Precondition, RecoveryReport};
+use waxseal_lsm::db::{self as engine, FamilyMetrics, Metrics, RecoveryReport};
 use waxseal_lsm::env::Env;
-use waxseal_lsm::error::{Error, ErrorKind, Result};
+use waxseal_lsm::error::Result;
 use waxseal_lsm::names::is_system_name;
-use waxseal_lsm::options::{CfOptions, Durability};
-use waxseal_lsm::read::{CursorBounds, UserCursor};
-use waxseal_lsm::record::Record;
-use waxseal_meta::{SealCounts, Sealer};
-use waxseal_registry::{Session as Who, StampVerb, is_watched};
+use waxseal_lsm::options::CfOptions;
+use waxseal_meta::SealCounts;
+use waxseal_registry::Session as Who;
 
 use crate::attach::Watching;
 use crate::batch::Batch;
-use crate::builder::Builder;
-use crate::family::ColumnFamily;
-use crate::sealed::Sealed;
-use crate::slice::Slice;
+use crate::inner::{ColumnFamily, Inner};
 use crate::snapshot::Snapshot;
-use crate::verify::Policies;
-
-/// State shared by all handles of one store.
-pub(crate) struct Inner {
-    pub(crate) engine: engine::Db,
-    /// The environment that the store was opened with.
-    pub(crate) env: Env,
-    /// Options for families that are created by name alone.
-    pub(crate) template: CfOptions,
-    /// The record protector that makes and checks seals, shared with the engine. `None` in a store that was opened
-    /// plain.
-    protector: Option<Arc<Sealer>>,
-    pub(crate) watching: Watching,
-    policies: Policies,
-    closed: AtomicBool,
-}
-
-impl Inner {
-    pub(crate) fn new(
-        engine: engine::Db,
-        env: Env,
-        protector: Option<Arc<Sealer>>,
-        watching: Watching,
-        template: CfOptions,
-        policies: Policies,
-    ) -> Inner {
-        let inner = Inner { engine, env, template, protector, watching, policies, closed: AtomicBool::new(false) };
-        inner.engine.families().iter().for_each(|family| inner.note(family));
-        inner
-    }
-
-    /// Tells the record protector the family's block size, which limits the size of a record's metadata entries.
-    fn note(&self, family: &Family) {
-        if let Some(protector) = &self.protector {
-            protector.set_block_bytes(family.id(), family.options().block_bytes);
-        }
-    }
-
-    /// Returns the record protector. Fails with `Invalid` if the store was opened plain.
-    pub(crate) fn protector(&self) -> Result<&Arc<Sealer>> {
-        self.protector.as_ref().ok_or_else(|| Error::invalid("the store was opened plain: it keeps no seals"))
-    }
-
-    /// Fails with `Closed` once the store was closed.
-    #[inline]
-    pub(crate) fn check_open(&self) -> Result<()> {
-        if self.closed.load(Ordering::Acquire) { Err(Error::closed()) } else { Ok(()) }
-    }
-
-    /// Fails with `Closed`, or with `Invalid` if the family was dropped. Without this check, writes to a dropped family
-    /// would vanish, and reads would show an empty family.
-    #[inline]
-    pub(crate) fn check(&self, family: &Family) -> Result<()> {
-        self.check_open()?;
-        if family.is_dropped() { Err(dropped(family)) } else { Ok(()) }
-    }
-
-    /// Fails with `Closed` or `ReadOnly` if the store cannot be written.
-    pub(crate) fn check_writable(&self) -> Result<()> {
-        self.check_open()?;
-        if self.engine.is_read_only() {
-            return Err(Error::of(ErrorKind::ReadOnly, "the store is open for reading only"));
-        }
-        Ok(())
-    }
-
-    /// Commits a caller's writes. `epoch` is the configuration epoch that was read before the operations were encoded.
-    /// `verbs` names the writes in order, where the name does not follow from the operation.
-    #[inline]
-    pub(crate) fn commit(
-        &self,
-        operations: &mut Operations,
-        durability: Durability,
-        epoch: u64,
-        who: &Who,
-        verbs: &[StampVerb],
-    ) -> Result<()> {
-        if !is_watched(epoch) && self.engine.commit_if(operations, durability, Precondition::epoch(epoch))?.is_some() {
-            return Ok(()); // nothing was registered before, and nothing is now
-        }
-        self.commit_watched(operations, durability, who, verbs)
-    }
-
-    #[cold]
-    fn commit_watched(
-        &self,
-        operations: &mut Operations,
-        durability: Durability,
-        who: &Who,
-        verbs: &[StampVerb],
-    ) -> Result<()> {
-        match &self.watching {
-            Watching::Registrar(registrar) => registrar.commit(operations, durability, Some(who), verbs).map(drop),
-            Watching::Nobody => self.engine.commit(operations, durability).map(drop),
-            Watching::Unknown(error) => Err(error.clone()),
-        }
-    }
-
-    /// Returns the family with this name, as a handle that writes in the session's name. Creates the family if it does
-    /// not exist.
-    pub(crate) fn column_family(self: &Arc<Inner>, name: &str, who: &Who) -> Result<ColumnFamily> {
-        self.check_open()?;
-        if let Some(family) = self.engine.family(name) {
-            return Ok(self.wrap(family, who));
-        }
-        if self.engine.is_read_only() {
-            return Err(Error::invalid(format!("no column family {name:?}, and the store is open for reading only")));
-        }
-        match self.create_family(name, self.template.clone()) {
-            Ok(family) => Ok(self.wrap(family, who)),
-            // Another thread may have created it since the lookup.
-            Err(error) => self.engine.family(name).map(|family| self.wrap(family, who)).ok_or(error),
-        }
-    }
-
-    /// Creates a family with its own options.
-    pub(crate) fn create_column_family(
-        self: &Arc<Inner>,
-        name: &str,
-        options: CfOptions,
-        who: &Who,
-    ) -> Result<ColumnFamily> {
-        self.check_open()?;
-        let family = self.create_family(name, options)?;
-        self.policies.note_explicit(name);
-        Ok(self.wrap(family, who))
-    }
-
-    fn create_family(&self, name: &str, options: CfOptions) -> Result<Family> {
-        refuse_system(name)?;
-        let family = match &self.watching {
-            Watching::Registrar(registrar) => registrar.create_family(name, options),
-            Watching::Nobody => self.engine.create_family(name, options),
-            Watching::Unknown(error) => Err(error.clone()),
-        }?;
-        self.note(&family);
-        Ok(family)
-    }
-
-    pub(crate) fn drop_column_family(&self, name: &str, who: &Who) -> Result<()> {
-        self.check_open()?;
-        refuse_system(name)?;
-        match &self.watching {
-            Watching::Registrar(registrar) => registrar.drop_family(name, Some(who)),
-            Watching::Nobody => self.engine.drop_family(name),
-            Watching::Unknown(error) => Err(error.clone()),
-        }
-    }
-
-    fn wrap(self: &Arc<Inner>, family: Family, who: &Who) -> ColumnFamily {
-        let policy = self.policies.of(family.name());
-        ColumnFamily { inner: Arc::clone(self), family, policy, who: who.clone() }
-    }
-
-    /// Passes the record to `visit` if the key exists.
-    #[inline]
-    pub(crate) fn read<R>(
-        &self,
-        cf: &ColumnFamily,
-        key: &[u8],
-        at: At<'_>,
-        visit: impl FnOnce(&Record<'_>) -> R,
-    ) -> Result<Option<R>> {
-        self.check(&cf.family)?;
-        let mut visit = Some(visit);
-        let mut answer = None;
-        self.engine.get_checked(&cf.family, key, at, cf.point_reading(), &mut |record| {
-            if let Some(visit) = visit.take() {
-                answer = Some(visit(record));
-            }
-        })?;
-        Ok(answer)
-    }
-
-    /// Returns true if a key has a value. A value in a blob file is not read.
-    pub(crate) fn holds(&self, cf: &ColumnFamily, key: &[u8], at: At<'_>) -> Result<bool> {
-        self.check(&cf.family)?;
-        self.engine.get_record(&cf.family, key, at, cf.point_reading(), &mut |_| {})
-    }
-
-    /// `read` without file access: returns `None` if the lookup would have to read a file.
-    pub(crate) fn read_resident<R>(
-        &self,
-        cf: &ColumnFamily,
-        key: &[u8],
-        at: At<'_>,
-        visit: impl FnOnce(&Record<'_>) -> R,
-    ) -> Result<Option<Option<R>>> {
-        self.check(&cf.family)?;
-        let mut visit = Some(visit);
-        let mut answer = None;
-        let found = self.engine.get_resident(&cf.family, key, at, cf.point_reading().verify, &mut |record| {
-            if let Some(visit) = visit.take() {
-                answer = Some(visit(record));
-            }
-        })?;
-        Ok(found.map(|_| answer))
-    }
-
-    /// Opens an engine cursor.
-    pub(crate) fn scan(&self, cf: &ColumnFamily, at: At<'_>, bounds: CursorBounds) -> Result<UserCursor> {
-        self.check(&cf.family)?;
-        self.engine.cursor_checked(&cf.family, at, bounds, cf.scan_reading())
-    }
-
-    /// Returns the value of a key with its seal. The seal is verified under every policy.
-    pub(crate) fn read_sealed(&self, cf: &ColumnFamily, key: &[u8], at: At<'_>) -> Result<Option<Sealed>> {
-        let protector = self.protector()?;
-        let found = self.read(cf, key, at, |record| Sealed::of(record, protector))?.transpose();
-        found.map_err(|error| error.in_family(cf.name(), Some((key, key))))
-    }
-
-    /// `read_many` without file access: returns `None` if a lookup would have to read a file.
-    #[cfg(feature = "tokio")]
-    pub(crate) fn read_many_resident(
-        &self,
-        cf: &ColumnFamily,
-        at: At<'_>,
-        keys: &[&[u8]],
-    ) -> Result<Option<Vec<Option<Slice>>>> {
-        self.check(&cf.family)?;
-        let mut values = vec![None; keys.len()];
-        let mut take = |index: usize, record: &Record<'_>| values[index] = Some(Slice::from(record.value));
-        let found = self.engine.multi_get_resident(&cf.family, keys, at, cf.point_reading().verify, &mut take)?;
-        Ok(found.then_some(values))
-    }
-
-    /// Returns the values of many keys, all read at the same sequence number.
-    pub(crate) fn read_many<K: AsRef<[u8]>>(
-        &self,
-        cf: &ColumnFamily,
-        at: At<'_>,
-        keys: impl IntoIterator<Item = K>,
-    ) -> Result<Vec<Option<Slice>>> {
-        self.check(&cf.family)?;
-        let keys: Vec<K> = keys.into_iter().collect();
-        let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
-        let mut values = vec![None; keys.len()];
-        let mut take = |index: usize, record: &Record<'_>| values[index] = Some(Slice::from(record.value));
-        self.engine.multi_get_checked(&cf.family, &keys, at, cf.point_reading(), &mut take)?;
-        Ok(values)
-    }
-}
-
-/// Fails with `Invalid` for a name that is reserved for the store's own families.
-pub(crate) fn refuse_system(name: &str) -> Result<()> {
-    if !is_system_name(name) {
-        return Ok(());
-    }
-    Err(Error::invalid(format!(
-        "{name:?}: families of this name are the store's own, to be read and not to be changed"
-    )))
-}
-
-impl Inner {
-    /// Runs before the engine closes: writes the queued events and stops the registrar's writer. A forked child skips
-    /// this, because the writer thread does not exist there and the child owns no data to write.
-    fn end_events(&self) -> Result<()> {
-        match self.watching.registrar() {
-            Ok(registrar) if self.engine.snapshot().is_ok() => registrar.close(),
-            _ => Ok(()),
-        }
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        let _ = self.end_events();
-    }
-}
-
-#[cold]
-fn dropped(family: &Family) -> Error {
-    Error::invalid(format!("the column family {:?} was dropped", family.name()))
-}
 
 /// An open store. Clones share it and may be used from any thread.
 ///
@@ -325,23 +40,6 @@ pub struct Db {
 }
 
 impl Db {
-    /// Opens the store in a directory, or creates one there. Only one process at a time may write: otherwise the error
-    /// `Locked` names the holder.
-    pub fn open(path: impl AsRef<Path>) -> Result<Db> {
-        Db::builder(path).open()
-    }
-
-    /// Opens a store for reading. Takes no lock and writes nothing, so another process may write at the same time. The
-    /// handle shows the store as of the open, until [`Db::refresh`].
-    pub fn open_read_only(path: impl AsRef<Path>) -> Result<Db> {
-        Db::builder(path).open_read_only()
-    }
-
-    /// Creates a new store in memory. It is discarded with its last handle.
-    pub fn memory() -> Result<Db> {
-        Builder::in_memory().open()
-    }
-
     /// Returns the kind of content that a directory holds: a store, a damaged store, other files of this engine,
     /// another engine's database, other files, or nothing.
     ///
@@ -367,11 +65,6 @@ impl Db {
     /// ```
     pub fn destroy(path: impl AsRef<Path>) -> Result<()> {
         engine::Db::destroy(path.as_ref(), &Env::real())
-    }
-
-    /// Returns a [`Builder`] with the settings for a store; [`Builder::open`] opens it.
-    pub fn builder(path: impl AsRef<Path>) -> Builder {
-        Builder::new(path.as_ref())
     }
 
     /// Returns the column family with this name. If it does not exist, creates it with the builder's block size and
@@ -573,11 +266,7 @@ impl Db {
     /// # }
     /// ```
     pub fn close(&self) -> Result<()> {
-        if self.inner.closed.swap(true, Ordering::AcqRel) {
-            return Ok(());
-        }
-        let written = self.inner.end_events();
-        self.inner.engine.close().and(written)
+        self.inner.close()
     }
 }
 

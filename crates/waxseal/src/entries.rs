@@ -5,7 +5,7 @@ use std::fmt;
 use waxseal_lsm::error::Result;
 use waxseal_meta::reading::{AnnotationCursor as Below, Meta};
 
-use crate::family::ColumnFamily;
+use crate::inner::ColumnFamily;
 
 /// An iterator over keys and the entries that a provider stored with their values, created by
 /// [`ColumnFamily::iter_meta`]. It sees the store as of its creation.

@@ -10,7 +10,7 @@ use waxseal_meta::exchange as work;
 use waxseal_registry::payload::FileRef;
 use waxseal_registry::{Field, Operation, Payload};
 
-use crate::family::ColumnFamily;
+use crate::inner::ColumnFamily;
 use crate::range::KeyRange;
 use crate::snapshot::Snapshot;
 

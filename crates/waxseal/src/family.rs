@@ -1,65 +1,24 @@
-//! A column family: one ordered map of the store.
+//! Reads, writes and scans of one column family.
 
 use std::fmt;
 use std::ops::Bound;
-use std::sync::Arc;
 
-use waxseal_lsm::db::{At, Family};
+use waxseal_lsm::db::At;
 use waxseal_lsm::error::Result;
-use waxseal_lsm::options::{CfOptions, ReadSettings, Verify};
-use waxseal_lsm::order::Order;
+use waxseal_lsm::options::{CfOptions, Verify};
 use waxseal_meta::Seal;
 use waxseal_meta::reading::Meta;
-use waxseal_registry::Session as Who;
 
 use crate::batch::{Write, WriteOptions, write_one, write_plainly};
 use crate::cursor::Cursor;
-use crate::db::Inner;
 use crate::entries::MetaIter;
+use crate::inner::ColumnFamily;
 use crate::range::{KeyRange, Range};
 use crate::sealed::Sealed;
 use crate::slice::Slice;
 use crate::verify::VerifyPolicy;
 
-/// A handle to one column family. Clones share it and may be used from any thread.
-///
-/// Keys have 0 to 65,535 bytes and values at most 3 GiB minus one byte. A write beyond these limits fails with
-/// `Invalid` and changes nothing.
-///
-/// ```
-/// # fn main() -> waxseal::Result<()> {
-/// # let db = waxseal::Db::memory()?;
-/// let cf = db.column_family("fruit")?;
-/// cf.put("apple", "red")?;
-/// cf.put("banana", "yellow")?;
-/// cf.put("cherry", "dark red")?;
-///
-/// let length = cf.get_with("banana", |value: &[u8]| value.len())?; // borrowed, nothing copied
-/// assert_eq!(length, Some(6));
-///
-/// let keys: Vec<_> = cf.range("apple".."cherry").keys().collect::<waxseal::Result<_>>()?;
-/// assert_eq!(keys, ["apple", "banana"]);
-///
-/// cf.delete("apple")?;
-/// assert!(!cf.contains("apple")?);
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone)]
-pub struct ColumnFamily {
-    pub(crate) inner: Arc<Inner>,
-    pub(crate) family: Family,
-    pub(crate) policy: VerifyPolicy,
-    /// The session in whose name the handle writes.
-    pub(crate) who: Who,
-}
-
 impl ColumnFamily {
-    /// Returns the family's name.
-    pub fn name(&self) -> &str {
-        self.family.name()
-    }
-
     /// Returns the options that the family was opened with.
     pub fn options(&self) -> &CfOptions {
         self.family.options()
@@ -180,19 +139,6 @@ impl ColumnFamily {
     /// family was dropped.
     pub fn check(&self) -> Result<()> {
         self.inner.check(&self.family)
-    }
-
-    /// Returns the verification and cache policy of point reads through this handle.
-    #[inline]
-    pub(crate) fn point_reading(&self) -> ReadSettings {
-        let verify = self.policy.reads.unwrap_or(self.family.options().verify_reads);
-        ReadSettings { verify, fill_cache: !self.policy.passing }
-    }
-
-    /// Returns the verification and cache policy of cursors made through this handle.
-    pub(crate) fn scan_reading(&self) -> ReadSettings {
-        let verify = self.policy.scans.unwrap_or(self.family.options().verify_scans);
-        ReadSettings { verify, fill_cache: !self.policy.passing }
     }
 
     /// Returns a handle to the same family with another verification policy; cheap to create. Reads through it verify
@@ -385,10 +331,6 @@ impl ColumnFamily {
     pub fn approximate_size(&self, range: impl KeyRange) -> Result<u64> {
         self.inner.check(&self.family)?;
         self.inner.engine.approximate_size(&self.family, &range.into_bounds())
-    }
-
-    pub(crate) fn order(&self) -> &Order {
-        &self.family.options().order
     }
 
     fn view(&self) -> Result<waxseal_lsm::db::Snapshot> {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::batch::Batch;
 use crate::cursor::Cursor;
-use crate::db::{Db, Inner};
-use crate::family::ColumnFamily;
+use crate::db::Db;
+use crate::inner::{ColumnFamily, Inner};
 use crate::session::Session;
 use crate::snapshot::Snapshot;
 

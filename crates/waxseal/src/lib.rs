@@ -68,6 +68,7 @@ mod entries;
 pub mod exchange;
 mod family;
 mod identity;
+mod inner;
 mod range;
 pub mod registry;
 mod sealed;
@@ -86,8 +87,8 @@ pub use care::{
 };
 pub use cursor::{Cursor, Row};
 pub use db::Db;
-pub use family::ColumnFamily;
 pub use identity::StoreId;
+pub use inner::ColumnFamily;
 pub use range::{KeyRange, Keys, Prefix, Range};
 pub use registry::{Identity, Registry};
 pub use sealed::Sealed;

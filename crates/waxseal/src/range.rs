@@ -16,7 +16,7 @@ use waxseal_lsm::error::{Damage, Error, Result};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::read::UserCursor;
 
-use crate::family::ColumnFamily;
+use crate::inner::ColumnFamily;
 use crate::slice::Slice;
 
 /// Key bounds: included, excluded or unbounded.

@@ -23,8 +23,8 @@ use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::record::Seqno;
 use waxseal_registry::{Registrar, Session as Who};
 
-use crate::db::{Db, Inner};
-use crate::family::ColumnFamily;
+use crate::db::Db;
+use crate::inner::{ColumnFamily, Inner};
 use crate::range::KeyRange;
 use crate::snapshot::Snapshot;
 

@@ -14,7 +14,7 @@ use waxseal_registry::Identity;
 
 use crate::batch::Batch;
 use crate::db::Db;
-use crate::family::ColumnFamily;
+use crate::inner::ColumnFamily;
 use crate::registry::Registry;
 
 /// A handle to the store with an identity, created by [`Db::session`]. Clones are the same session and may be used from

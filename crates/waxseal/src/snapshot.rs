@@ -9,8 +9,7 @@ use waxseal_lsm::record::Seqno;
 use waxseal_meta::reading::Meta;
 
 use crate::cursor::Cursor;
-use crate::db::Inner;
-use crate::family::ColumnFamily;
+use crate::inner::{ColumnFamily, Inner};
 use crate::range::{KeyRange, Range};
 use crate::sealed::Sealed;
 use crate::slice::Slice;

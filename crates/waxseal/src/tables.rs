@@ -3,7 +3,7 @@
 use waxseal_lsm::error::Result;
 use waxseal_lsm::record::Seqno;
 
-use crate::family::ColumnFamily;
+use crate::inner::ColumnFamily;
 
 /// Facts about one table file that are known without opening it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use waxseal_registry::Session as Who;
 use super::AsyncShared;
 use super::rows::RangeStream;
 use crate::batch::{Batch, Write, WriteOptions};
-use crate::family::ColumnFamily;
+use crate::inner::ColumnFamily;
 use crate::range::KeyRange;
 use crate::sealed::Sealed;
 use crate::slice::Slice;

@@ -6,7 +6,7 @@ use waxseal_lsm::error::Result;
 use waxseal_lsm::record::Record;
 
 use super::AsyncShared;
-use crate::family::ColumnFamily;
+use crate::inner::ColumnFamily;
 use crate::sealed::Sealed;
 use crate::slice::Slice;
 use crate::snapshot::Snapshot;
