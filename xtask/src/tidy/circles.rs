@@ -1,4 +1,4 @@
-//! No circle by imports between the modules of one folder.
+//! No circle by imports between the modules of one folder, in any folder of any crate.
 //!
 //! Files and folders directly inside a folder are its modules; an import of anything in a module is an import of the
 //! module. Where a crate has floors, `floors` holds its modules to more.
@@ -8,28 +8,26 @@ use std::path::Path;
 
 use crate::source::{NamedPath, Source};
 
-/// Folders whose modules form no circle.
-const FOLDERS: &[&str] =
-    &["crates/ffi/src", "crates/ffi/src/arrow", "crates/meta/src", "crates/registry/src", "python/src", "xtask/src"];
-
 /// The modules that each module imports.
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
 pub(super) fn faults(root: &Path) -> Vec<String> {
     let sources = super::rust_sources(root);
-    FOLDERS
+    folders(sources.iter().map(|(file, _)| file.as_path()))
         .iter()
-        .flat_map(|folder| {
+        .filter_map(|folder| {
             let files =
                 sources.iter().filter_map(|(file, text)| Some((file.strip_prefix(folder).ok()?, text.as_str())));
-            let imports = imports(&prefix(folder), files);
-            match circle(imports) {
-                None if sources.iter().any(|(file, _)| file.starts_with(folder)) => Vec::new(),
-                None => vec![format!("{folder} is gone")],
-                Some(circle) => vec![format!("{folder}: a circle of imports through {}", circle.join(", "))],
-            }
+            let circle = circle(imports(&prefix(folder), files))?;
+            Some(format!("{folder}: a circle of imports through {}", circle.join(", ")))
         })
         .collect()
+}
+
+/// The folders of sources, `src` itself and everything in it, of every crate.
+fn folders<'a>(files: impl Iterator<Item = &'a Path>) -> BTreeSet<String> {
+    let inside = |folder: &&Path| folder.iter().any(|part| part == "src");
+    files.flat_map(|file| file.ancestors().skip(1)).filter(inside).map(|folder| folder.display().to_string()).collect()
 }
 
 /// The module that a folder is: its words behind `src`.
@@ -123,6 +121,13 @@ mod tests {
             ("b/inner.rs", "use super::B;\nuse crate::Named;"),
         ];
         assert_eq!(of("crates/x/src", &files), None);
+    }
+
+    #[test]
+    fn every_folder_of_sources_is_looked_at() {
+        let files = ["crates/x/src/a/b/c.rs", "crates/x/src/lib.rs", "python/src/lib.rs", "crates/x/build.rs"];
+        let folders = folders(files.iter().map(Path::new));
+        assert_eq!(Vec::from_iter(folders), ["crates/x/src", "crates/x/src/a", "crates/x/src/a/b", "python/src"]);
     }
 
     #[test]
