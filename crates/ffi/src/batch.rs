@@ -7,11 +7,10 @@ use face::{Batch, ColumnFamily};
 use crate::call::status_of;
 use crate::db::waxseal_db_t;
 use crate::declare::{destroy, getters};
-use crate::error::{answer, waxseal_error_t};
+use crate::error::calls;
 use crate::failure::{Failure, Result};
 use crate::family::waxseal_family_t;
 use crate::handle::{HandleKind, handle, issue, peek, with, with_mut};
-use crate::lent::{lent, out};
 use crate::options::durability;
 
 /// Writes to any column families of one store that commit atomically: a crash preserves all of them or none. A
@@ -56,115 +55,64 @@ pub(crate) fn add(
     })
 }
 
-/// Creates an empty batch of a store.
-///
-/// Thread-safe. On success the caller owns `*batch` and frees it with `waxseal_batch_destroy`. Errors:
-/// `WAXSEAL_CLOSED`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_batch_create(
-    db: *mut waxseal_db_t,
-    batch: *mut *mut waxseal_batch_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let (batch, error) = unsafe { (out(batch), out(error)) };
-    answer(error, || {
+calls! {
+    /// Creates an empty batch of a store.
+    ///
+    /// Thread-safe. On success the caller owns `*batch` and frees it with `waxseal_batch_destroy`. Errors:
+    /// `WAXSEAL_CLOSED`.
+    fn waxseal_batch_create(db: *mut waxseal_db_t, out batch: *mut *mut waxseal_batch_t) {
         let batch = batch.needed("batch")?;
         let empty = with(db.cast_const(), |db| Ok(db.batch()))?;
         batch.set(issue(Mutex::new(empty.into()))?);
         Ok(())
-    })
-}
+    }
 
-/// Adds a write that sets a key to a value.
-///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for a key or value that is too long, or null with a length, and for
-/// a family of another store.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_batch_put(
-    batch: *mut waxseal_batch_t,
-    family: *mut waxseal_family_t,
-    key: *const u8,
-    key_len: usize,
-    value: *const u8,
-    value_len: usize,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (key, value, error) = unsafe { (lent(key, key_len), lent(value, value_len), out(error)) };
-    answer(error, || {
+    /// Adds a write that sets a key to a value.
+    ///
+    /// One thread at a time. Errors: `WAXSEAL_INVALID` for a key or value that is too long, or null with a length, and
+    /// for a family of another store.
+    fn waxseal_batch_put(batch: *mut waxseal_batch_t, family: *mut waxseal_family_t, bytes key, bytes value) {
         add(batch, family, |batch, family| {
             batch.put(family, key.key()?, value.value()?);
             Ok(())
         })
-    })
-}
+    }
 
-/// Adds a write that sets a key to a value and that the log of events records as `Row.Insert` instead of `Row.Update`.
-/// It overwrites like `waxseal_batch_put`; the store does not check whether the key existed.
-///
-/// One thread at a time. Errors: as of `waxseal_batch_put`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_batch_put_logged_as_insert(
-    batch: *mut waxseal_batch_t,
-    family: *mut waxseal_family_t,
-    key: *const u8,
-    key_len: usize,
-    value: *const u8,
-    value_len: usize,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (key, value, error) = unsafe { (lent(key, key_len), lent(value, value_len), out(error)) };
-    answer(error, || {
+    /// Adds a write that sets a key to a value and that the log of events records as `Row.Insert` instead of
+    /// `Row.Update`. It overwrites like `waxseal_batch_put`; the store does not check whether the key existed.
+    ///
+    /// One thread at a time. Errors: as of `waxseal_batch_put`.
+    fn waxseal_batch_put_logged_as_insert(
+        batch: *mut waxseal_batch_t, family: *mut waxseal_family_t, bytes key, bytes value,
+    ) {
         add(batch, family, |batch, family| {
             batch.put_logged_as_insert(family, key.key()?, value.value()?);
             Ok(())
         })
-    })
-}
+    }
 
-/// Adds a write that deletes a key.
-///
-/// One thread at a time. Errors: as of `waxseal_batch_put`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_batch_delete(
-    batch: *mut waxseal_batch_t,
-    family: *mut waxseal_family_t,
-    key: *const u8,
-    key_len: usize,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (key, error) = unsafe { (lent(key, key_len), out(error)) };
-    answer(error, || {
+    /// Adds a write that deletes a key.
+    ///
+    /// One thread at a time. Errors: as of `waxseal_batch_put`.
+    fn waxseal_batch_delete(batch: *mut waxseal_batch_t, family: *mut waxseal_family_t, bytes key) {
         add(batch, family, |batch, family| {
             batch.delete(family, key.key()?);
             Ok(())
         })
-    })
-}
+    }
 
-/// Commits all writes of the batch atomically and empties it for reuse. On an error the batch keeps its writes, and
-/// none was applied unless the message says otherwise. `durability` is one of `WAXSEAL_DURABILITY_..`.
-///
-/// One thread at a time. Errors: that of the rejected write; `WAXSEAL_INVALID` for a dropped family, `WAXSEAL_IO`,
-/// `WAXSEAL_HALTED`, `WAXSEAL_READ_ONLY`, `WAXSEAL_CLOSED`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_batch_commit(
-    batch: *mut waxseal_batch_t,
-    durability: i32,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let error = unsafe { out(error) };
-    answer(error, || {
+    /// Commits all writes of the batch atomically and empties it for reuse. On an error the batch keeps its writes, and
+    /// none was applied unless the message says otherwise. `durability` is one of `WAXSEAL_DURABILITY_..`.
+    ///
+    /// One thread at a time. Errors: that of the rejected write; `WAXSEAL_INVALID` for a dropped family, `WAXSEAL_IO`,
+    /// `WAXSEAL_HALTED`, `WAXSEAL_READ_ONLY`, `WAXSEAL_CLOSED`.
+    fn waxseal_batch_commit(batch: *mut waxseal_batch_t, durability: i32) {
         let durability = self::durability(durability)?;
         with_mut(batch.cast_const(), |CallerBatch { batch, refused }: &mut CallerBatch| match refused {
             Some(failure) => Err(failure.clone()),
             None => Ok(batch.commit(durability.unwrap_or(batch.durability()))?),
         })
-    })
+    }
 }
 
 /// Removes all writes, and the error of a rejected one.

@@ -11,7 +11,7 @@ use face::interrupt;
 
 use crate::call::status_of;
 use crate::declare::{destroy, field, setters};
-use crate::error::{answer, create, waxseal_error_t};
+use crate::error::{answer, calls, create, waxseal_error_t};
 use crate::failure::{Failure, Result, WAXSEAL_INTERRUPTED};
 use crate::handle::{HandleKind, handle, with_mut};
 use crate::lent::{lent, out};
@@ -166,23 +166,15 @@ create! {
     fn waxseal_care_options_create(options: *mut *mut waxseal_care_options_t) => "care options";
 }
 
-/// Adds a column family to verify. If none is added, verify checks all families.
-///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for a name that is not UTF-8. A family that does not exist is
-/// reported by the pass.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_care_options_add_family(
-    options: *mut waxseal_care_options_t,
-    name: *const u8,
-    name_len: usize,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (name, error) = unsafe { (lent(name, name_len), out(error)) };
-    answer(error, || {
+calls! {
+    /// Adds a column family to verify. If none is added, verify checks all families.
+    ///
+    /// One thread at a time. Errors: `WAXSEAL_INVALID` for a name that is not UTF-8. A family that does not exist is
+    /// reported by the pass.
+    fn waxseal_care_options_add_family(options: *mut waxseal_care_options_t, bytes name) {
         let name = name.text("name")?.to_owned();
         change(options, |care| care.families.get_or_insert_default().push(name))
-    })
+    }
 }
 
 /// A store whose tables and log a salvage takes where no manifest names them, by its id: 32 hexadecimal digits, as the refusal of a directory

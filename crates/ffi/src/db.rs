@@ -2,10 +2,10 @@
 
 use face::{Builder, Db};
 
-use crate::error::{answer, waxseal_error_t};
+use crate::error::calls;
 use crate::failure::{Result, WAXSEAL_CLOSED};
 use crate::handle::{HandleKind, handle, issue, take, with, with_failed};
-use crate::lent::{Lent, Out, lent, out};
+use crate::lent::{Lent, Out};
 use crate::options::{configured, waxseal_options_t};
 use crate::order_failure::check_opening;
 
@@ -37,72 +37,44 @@ fn at(path: Lent<'_>) -> Result<Builder> {
     Ok(Db::builder(path.path()?))
 }
 
-/// Opens the store in a directory, or creates one there. `options` may be null. Only one process at a time may have a
-/// store open for writing.
-///
-/// Thread-safe. On success the caller owns `*db` and closes it with `waxseal_close`. Errors: `WAXSEAL_LOCKED`, whose
-/// message names the holder, `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`, `WAXSEAL_FORMAT_TOO_NEW`; `WAXSEAL_INVALID` for
-/// invalid options.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_open(
-    path: *const u8,
-    path_len: usize,
-    options: *const waxseal_options_t,
-    db: *mut *mut waxseal_db_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (path, db, error) = unsafe { (lent(path, path_len), out(db), out(error)) };
-    answer(error, || open_by(db, options, || at(path), Builder::open))
-}
+calls! {
+    /// Opens the store in a directory, or creates one there. `options` may be null. Only one process at a time may have
+    /// a store open for writing.
+    ///
+    /// Thread-safe. On success the caller owns `*db` and closes it with `waxseal_close`. Errors: `WAXSEAL_LOCKED`,
+    /// whose message names the holder, `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`, `WAXSEAL_FORMAT_TOO_NEW`; `WAXSEAL_INVALID`
+    /// for invalid options.
+    fn waxseal_open(bytes path, options: *const waxseal_options_t, out db: *mut *mut waxseal_db_t) {
+        open_by(db, options, || at(path), Builder::open)
+    }
 
-/// Opens a store read-only, even while another process writes it. Takes no lock and writes nothing. Reads see the state
-/// at the open until `waxseal_refresh`. `options` may be null.
-///
-/// Thread-safe. On success the caller owns `*db` and closes it with `waxseal_close`. Errors: as of `waxseal_open`,
-/// without `WAXSEAL_LOCKED`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_open_read_only(
-    path: *const u8,
-    path_len: usize,
-    options: *const waxseal_options_t,
-    db: *mut *mut waxseal_db_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (path, db, error) = unsafe { (lent(path, path_len), out(db), out(error)) };
-    answer(error, || open_by(db, options, || at(path), Builder::open_read_only))
-}
+    /// Opens a store read-only, even while another process writes it. Takes no lock and writes nothing. Reads see the
+    /// state at the open until `waxseal_refresh`. `options` may be null.
+    ///
+    /// Thread-safe. On success the caller owns `*db` and closes it with `waxseal_close`. Errors: as of `waxseal_open`,
+    /// without `WAXSEAL_LOCKED`.
+    fn waxseal_open_read_only(bytes path, options: *const waxseal_options_t, out db: *mut *mut waxseal_db_t) {
+        open_by(db, options, || at(path), Builder::open_read_only)
+    }
 
-/// Opens a new store in memory, which is discarded when it is closed. `options` may be null.
-///
-/// Thread-safe. On success the caller owns `*db` and closes it with `waxseal_close`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_open_memory(
-    options: *const waxseal_options_t,
-    db: *mut *mut waxseal_db_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let (db, error) = unsafe { (out(db), out(error)) };
-    answer(error, || open_by(db, options, || Ok(Builder::in_memory()), Builder::open))
-}
+    /// Opens a new store in memory, which is discarded when it is closed. `options` may be null.
+    ///
+    /// Thread-safe. On success the caller owns `*db` and closes it with `waxseal_close`.
+    fn waxseal_open_memory(options: *const waxseal_options_t, out db: *mut *mut waxseal_db_t) {
+        open_by(db, options, || Ok(Builder::in_memory()), Builder::open)
+    }
 
-/// Closes the store and destroys its handle, whatever status the call returns. If the status is `WAXSEAL_OK`, every
-/// acknowledged commit is durable. Families, snapshots, batches and iterators of the store return `WAXSEAL_CLOSED` from
-/// then on, and still have to be destroyed. Null is allowed.
-///
-/// Releases the store's threads, descriptors, mappings, memtables and cached blocks, even while other handles exist. A
-/// running call, a bytes object and an Arrow batch keep the memory that they use. An iterator keeps its memtables and
-/// the indexes of its tables until it is destroyed.
-///
-/// Thread-safe: concurrent calls finish or return `WAXSEAL_CLOSED`. A second call returns `WAXSEAL_OK` and does not
-/// wait for the first. Errors: `WAXSEAL_IO`, `WAXSEAL_HALTED` if a commit could not be made durable.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_close(db: *mut waxseal_db_t, error: *mut *mut waxseal_error_t) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let error = unsafe { out(error) };
-    answer(error, || {
+    /// Closes the store and destroys its handle, whatever status the call returns. If the status is `WAXSEAL_OK`, every
+    /// acknowledged commit is durable. Families, snapshots, batches and iterators of the store return `WAXSEAL_CLOSED`
+    /// from then on, and still have to be destroyed. Null is allowed.
+    ///
+    /// Releases the store's threads, descriptors, mappings, memtables and cached blocks, even while other handles
+    /// exist. A running call, a bytes object and an Arrow batch keep the memory that they use. An iterator keeps its
+    /// memtables and the indexes of its tables until it is destroyed.
+    ///
+    /// Thread-safe: concurrent calls finish or return `WAXSEAL_CLOSED`. A second call returns `WAXSEAL_OK` and does not
+    /// wait for the first. Errors: `WAXSEAL_IO`, `WAXSEAL_HALTED` if a commit could not be made durable.
+    fn waxseal_close(db: *mut waxseal_db_t) {
         if db.is_null() {
             return Ok(());
         }
@@ -112,90 +84,50 @@ pub unsafe extern "C" fn waxseal_close(db: *mut waxseal_db_t, error: *mut *mut w
             Err(failure) if failure.status() == WAXSEAL_CLOSED => Ok(()),
             Err(failure) => Err(failure),
         }
-    })
-}
+    }
 
-/// Removes a store and all its data. Refuses a directory that holds no store, and a store that is open.
-///
-/// Thread-safe. Errors: `WAXSEAL_INVALID`, `WAXSEAL_LOCKED`, `WAXSEAL_IO`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_destroy_store(
-    path: *const u8,
-    path_len: usize,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (path, error) = unsafe { (lent(path, path_len), out(error)) };
-    answer(error, || Ok(Db::destroy(path.path()?)?))
-}
+    /// Removes a store and all its data. Refuses a directory that holds no store, and a store that is open.
+    ///
+    /// Thread-safe. Errors: `WAXSEAL_INVALID`, `WAXSEAL_LOCKED`, `WAXSEAL_IO`.
+    fn waxseal_destroy_store(bytes path) { Ok(Db::destroy(path.path()?)?) }
 
-/// Makes every acknowledged commit durable: none of them can be lost once this call has returned `WAXSEAL_OK`.
-///
-/// Thread-safe. Errors: `WAXSEAL_IO`, `WAXSEAL_HALTED`, `WAXSEAL_CLOSED`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_sync(db: *mut waxseal_db_t, error: *mut *mut waxseal_error_t) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let error = unsafe { out(error) };
-    answer(error, || with(db.cast_const(), |db| Ok(db.sync()?)))
-}
+    /// Makes every acknowledged commit durable: none of them can be lost once this call has returned `WAXSEAL_OK`.
+    ///
+    /// Thread-safe. Errors: `WAXSEAL_IO`, `WAXSEAL_HALTED`, `WAXSEAL_CLOSED`.
+    fn waxseal_sync(db: *mut waxseal_db_t) { with(db.cast_const(), |db| Ok(db.sync()?)) }
 
-/// Writes all memtables to tables and waits until they are written.
-///
-/// Thread-safe. Errors: `WAXSEAL_IO`, `WAXSEAL_HALTED`, `WAXSEAL_READ_ONLY`, `WAXSEAL_CLOSED`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_flush(db: *mut waxseal_db_t, error: *mut *mut waxseal_error_t) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let error = unsafe { out(error) };
-    answer(error, || with(db.cast_const(), |db| Ok(db.flush()?)))
-}
+    /// Writes all memtables to tables and waits until they are written.
+    ///
+    /// Thread-safe. Errors: `WAXSEAL_IO`, `WAXSEAL_HALTED`, `WAXSEAL_READ_ONLY`, `WAXSEAL_CLOSED`.
+    fn waxseal_flush(db: *mut waxseal_db_t) { with(db.cast_const(), |db| Ok(db.flush()?)) }
 
-/// Flushes, then compacts until three conditions hold. No compaction is due. The levels above the lowest hold at most
-/// an eighth of the lowest level's bytes (1 / (`fanout` - 2) with the default fanout of 10), since all their records
-/// may be newer versions. Garbage in blob files is at most an eighth of the live data. Then removes the log's spare
-/// segments. Meant for the end of a bulk load: compactions that are not due are skipped as soon as other threads write.
-///
-/// Thread-safe. Errors: as of `waxseal_flush`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_settle(db: *mut waxseal_db_t, error: *mut *mut waxseal_error_t) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let error = unsafe { out(error) };
-    answer(error, || with(db.cast_const(), |db| Ok(db.settle()?)))
-}
+    /// Flushes, then compacts until three conditions hold. No compaction is due. The levels above the lowest hold at
+    /// most an eighth of the lowest level's bytes (1 / (`fanout` - 2) with the default fanout of 10), since all their
+    /// records may be newer versions. Garbage in blob files is at most an eighth of the live data. Then removes the
+    /// log's spare segments. Meant for the end of a bulk load: compactions that are not due are skipped as soon as
+    /// other threads write.
+    ///
+    /// Thread-safe. Errors: as of `waxseal_flush`.
+    fn waxseal_settle(db: *mut waxseal_db_t) { with(db.cast_const(), |db| Ok(db.settle()?)) }
 
-/// Creates a copy of the store's current state in a new directory. After a crash the copy is complete or absent. Tables
-/// are shared by hard links where the file system supports them.
-///
-/// Thread-safe. Errors: `WAXSEAL_INVALID` if the directory is not empty, `WAXSEAL_LOCKED` while another checkpoint is
-/// written there, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_checkpoint(
-    db: *mut waxseal_db_t,
-    path: *const u8,
-    path_len: usize,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (path, error) = unsafe { (lent(path, path_len), out(error)) };
-    answer(error, || with(db.cast_const(), |db| Ok(db.checkpoint(path.path()?)?)))
-}
+    /// Creates a copy of the store's current state in a new directory. After a crash the copy is complete or absent.
+    /// Tables are shared by hard links where the file system supports them.
+    ///
+    /// Thread-safe. Errors: `WAXSEAL_INVALID` if the directory is not empty, `WAXSEAL_LOCKED` while another checkpoint
+    /// is written there, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+    fn waxseal_checkpoint(db: *mut waxseal_db_t, bytes path) {
+        with(db.cast_const(), |db| Ok(db.checkpoint(path.path()?)?))
+    }
 
-/// Catches up with the writing process, registrations included. Affects stores opened by `waxseal_open_read_only`;
-/// other stores are unchanged.
-///
-/// Thread-safe. Errors: `WAXSEAL_CORRUPTION`, also if the registrations cannot be read, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_refresh(db: *mut waxseal_db_t, error: *mut *mut waxseal_error_t) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let error = unsafe { out(error) };
-    answer(error, || with(db.cast_const(), |db| Ok(db.refresh()?)))
-}
+    /// Catches up with the writing process, registrations included. Affects stores opened by `waxseal_open_read_only`;
+    /// other stores are unchanged.
+    ///
+    /// Thread-safe. Errors: `WAXSEAL_CORRUPTION`, also if the registrations cannot be read, `WAXSEAL_IO`,
+    /// `WAXSEAL_CLOSED`.
+    fn waxseal_refresh(db: *mut waxseal_db_t) { with(db.cast_const(), |db| Ok(db.refresh()?)) }
 
-/// `WAXSEAL_OK` if the store was opened read-only, `WAXSEAL_NOT_FOUND` if it may be written.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_is_read_only(db: *const waxseal_db_t, error: *mut *mut waxseal_error_t) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let error = unsafe { out(error) };
-    answer(error, || with(db, |db| Ok(db.is_read_only())))
+    /// `WAXSEAL_OK` if the store was opened read-only, `WAXSEAL_NOT_FOUND` if it may be written.
+    ///
+    /// Thread-safe.
+    fn waxseal_is_read_only(db: *const waxseal_db_t) { with(db, |db| Ok(db.is_read_only())) }
 }

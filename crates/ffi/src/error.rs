@@ -129,6 +129,60 @@ macro_rules! create {
 }
 pub(crate) use create;
 
+/// Functions that may fail. Each returns a status and takes a place for an error object as its last argument. The body
+/// runs as a call of `answer`, so `?` ends it with an error.
+///
+/// An argument is `NAME: TYPE`, taken as it is; `bytes NAME`, a pointer with a length; `bounds NAME: TYPE`, a range; or
+/// `out NAME: TYPE`, a place to write to. The last three are the types of `lent` in the body.
+macro_rules! calls {
+    ($(
+        $(#[$doc:meta])*
+        fn $name:ident($($arguments:tt)*) $body:block
+    )*) => {$(
+        $crate::error::call! { [$(#[$doc])* $name $body] [] [] $($arguments)*, }
+    )*};
+}
+pub(crate) use calls;
+
+/// One function of `calls`: moves its arguments into the lists of C's arguments and of their types in the body.
+macro_rules! call {
+    (
+        [$(#[$doc:meta])* $name:ident $body:block]
+        [$($argument:ident: $argument_type:ty,)*] [$($lent:ident = $value:expr,)*] $(,)?
+    ) => {
+        $(#[$doc])*
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            $($argument: $argument_type,)*
+            error: *mut *mut $crate::error::waxseal_error_t,
+        ) -> i32 {
+            // SAFETY: the header asks that inputs be readable and outputs null or writable.
+            let ($($lent,)* error,) = unsafe { ($($value,)* $crate::lent::out(error),) };
+            $crate::error::answer(error, || $body)
+        }
+    };
+    ($head:tt [$($c:tt)*] [$($body:tt)*] bytes $name:ident, $($rest:tt)*) => {
+        $crate::error::call! {
+            $head [$($c)* $name: *const u8, length: usize,]
+            [$($body)* $name = $crate::lent::lent($name, length),] $($rest)*
+        }
+    };
+    ($head:tt [$($c:tt)*] [$($body:tt)*] out $name:ident: $place:ty, $($rest:tt)*) => {
+        $crate::error::call! {
+            $head [$($c)* $name: $place,] [$($body)* $name = $crate::lent::out($name),] $($rest)*
+        }
+    };
+    ($head:tt [$($c:tt)*] [$($body:tt)*] bounds $name:ident: $range:ty, $($rest:tt)*) => {
+        $crate::error::call! {
+            $head [$($c)* $name: $range,] [$($body)* $name = $crate::range::bounds($name),] $($rest)*
+        }
+    };
+    ($head:tt [$($c:tt)*] $body:tt $name:ident: $kind:ty, $($rest:tt)*) => {
+        $crate::error::call! { $head [$($c)* $name: $kind,] $body $($rest)* }
+    };
+}
+pub(crate) use call;
+
 /// Takes the error that a callback left, and returns its message; `None` if the callback left no error.
 pub(crate) fn taken_message(error: *mut waxseal_error_t) -> Option<String> {
     let story = take(error.cast_const()).ok()?;

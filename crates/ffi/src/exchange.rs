@@ -8,11 +8,11 @@ use face::meta::LABELS;
 
 use crate::call::status_of;
 use crate::declare::{destroy, field, mirror, setters};
-use crate::error::{answer, create, waxseal_error_t};
+use crate::error::{answer, calls, create, waxseal_error_t};
 use crate::failure::{Failure, Result};
 use crate::family::waxseal_family_t;
 use crate::handle::{HandleKind, handle, with, with_mut};
-use crate::lent::{lent, lent_slices, out, waxseal_slice_t};
+use crate::lent::{lent_slices, out, waxseal_slice_t};
 use crate::range::{CallerBounds, bounds, waxseal_range_t};
 use crate::snapshot::{read, waxseal_snapshot_t};
 
@@ -173,29 +173,21 @@ mirror! {
     }
 }
 
-/// Exports records of a family as table files in a new directory, for another node, which may be a sealed store, a
-/// plain store, or an engine without seals. Every record is checked before it is written. Costs a scan and the files.
-/// The files are durable when this call returns; a directory without its last file, `EXCHANGE`, is not an export.
-/// `snapshot`, `options` and `exported` may be null.
-///
-/// Thread-safe, if no other thread uses the options meanwhile. Errors before anything is written: `WAXSEAL_INVALID` for
-/// overlapping ranges, or for a key that the policy cannot carry; the message names the key. Errors after which all
-/// written files are removed: `WAXSEAL_INVALID` for a record with an expiry time under a policy that cannot carry it;
-/// the message names the record. `WAXSEAL_CORRUPTION`, with file and offset, for a record that does not match its seal.
-/// `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_export(
-    family: *const waxseal_family_t,
-    snapshot: *const waxseal_snapshot_t,
-    directory: *const u8,
-    directory_len: usize,
-    options: *const waxseal_export_options_t,
-    exported: *mut waxseal_exported_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (directory, exported, error) = unsafe { (lent(directory, directory_len), out(exported), out(error)) };
-    answer(error, || {
+calls! {
+    /// Exports records of a family as table files in a new directory, for another node, which may be a sealed store, a
+    /// plain store, or an engine without seals. Every record is checked before it is written. Costs a scan and the
+    /// files. The files are durable when this call returns; a directory without its last file, `EXCHANGE`, is not an
+    /// export. `snapshot`, `options` and `exported` may be null.
+    ///
+    /// Thread-safe, if no other thread uses the options meanwhile. Errors before anything is written: `WAXSEAL_INVALID`
+    /// for overlapping ranges, or for a key that the policy cannot carry; the message names the key. Errors after which
+    /// all written files are removed: `WAXSEAL_INVALID` for a record with an expiry time under a policy that cannot
+    /// carry it; the message names the record. `WAXSEAL_CORRUPTION`, with file and offset, for a record that does not
+    /// match its seal. `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+    fn waxseal_export(
+        family: *const waxseal_family_t, snapshot: *const waxseal_snapshot_t, bytes directory,
+        options: *const waxseal_export_options_t, out exported: *mut waxseal_exported_t,
+    ) {
         let directory = directory.path()?;
         let leaving = match options.is_null() {
             true => Leaving::default(),
@@ -211,7 +203,7 @@ pub unsafe extern "C" fn waxseal_export(
         })?;
         exported.set(waxseal_exported_t::of(&done));
         Ok(())
-    })
+    }
 }
 
 mirror! {
@@ -239,28 +231,19 @@ mirror! {
     }
 }
 
-/// Imports an export. Every record is checked first. All imported records get one new sequence number and override the
-/// previous values of their keys. A failed import changes nothing. `imported` may be null.
-///
-/// Thread-safe. Errors: `WAXSEAL_CORRUPTION`, with file and offset, if a file does not match the export's manifest, or
-/// a record does not match its seal or row. `WAXSEAL_INVALID` for another key order, for a directory without an export,
-/// and for a record with an expiry time if this store cannot keep it (a plain store). `WAXSEAL_FORMAT_TOO_NEW`,
-/// `WAXSEAL_READ_ONLY`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_import(
-    family: *mut waxseal_family_t,
-    directory: *const u8,
-    directory_len: usize,
-    imported: *mut waxseal_imported_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (directory, imported, error) = unsafe { (lent(directory, directory_len), out(imported), out(error)) };
-    answer(error, || {
+calls! {
+    /// Imports an export. Every record is checked first. All imported records get one new sequence number and override
+    /// the previous values of their keys. A failed import changes nothing. `imported` may be null.
+    ///
+    /// Thread-safe. Errors: `WAXSEAL_CORRUPTION`, with file and offset, if a file does not match the export's manifest,
+    /// or a record does not match its seal or row. `WAXSEAL_INVALID` for another key order, for a directory without an
+    /// export, and for a record with an expiry time if this store cannot keep it (a plain store).
+    /// `WAXSEAL_FORMAT_TOO_NEW`, `WAXSEAL_READ_ONLY`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+    fn waxseal_import(family: *mut waxseal_family_t, bytes directory, out imported: *mut waxseal_imported_t) {
         let directory = directory.path()?;
         imported.set(waxseal_imported_t::of(with(family.cast_const(), |family| Ok(family.import(&directory)?))?));
         Ok(())
-    })
+    }
 }
 
 /// Imports bare table files, for instance of an old node, which only their own properties describe. `form` is one of

@@ -5,12 +5,11 @@ use face::ColumnFamily;
 use crate::bytes::{give, waxseal_bytes_t};
 use crate::db::waxseal_db_t;
 use crate::declare::destroy;
-use crate::error::{answer, waxseal_error_t};
+use crate::error::calls;
 use crate::family_options::{family_settings, waxseal_family_options_t};
 use crate::handle::{HandleKind, handle, issue, with};
-use crate::lent::{lent, out};
 use crate::options::verify;
-use crate::range::{bounds, waxseal_range_t};
+use crate::range::waxseal_range_t;
 
 /// A column family of an open store: one ordered map from keys to values. Usable from any thread. Destroyed by
 /// `waxseal_family_destroy`, before or after its store is closed.
@@ -20,46 +19,29 @@ pub struct waxseal_family_t {
 
 handle!(waxseal_family_t => ColumnFamily, HandleKind::Family, "column family", |family| Some(family.store()));
 
-/// Opens the column family with this name, and creates it if it does not exist; `default` always exists. In a store
-/// opened read-only, an unknown name is `WAXSEAL_INVALID`.
-///
-/// Thread-safe. On success the caller owns `*family` and frees it with `waxseal_family_destroy`. Errors:
-/// `WAXSEAL_INVALID` for a name that is not UTF-8 or not allowed, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_family_open(
-    db: *mut waxseal_db_t,
-    name: *const u8,
-    name_len: usize,
-    family: *mut *mut waxseal_family_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (name, family, error) = unsafe { (lent(name, name_len), out(family), out(error)) };
-    answer(error, || {
+calls! {
+    /// Opens the column family with this name, and creates it if it does not exist; `default` always exists. In a store
+    /// opened read-only, an unknown name is `WAXSEAL_INVALID`.
+    ///
+    /// Thread-safe. On success the caller owns `*family` and frees it with `waxseal_family_destroy`. Errors:
+    /// `WAXSEAL_INVALID` for a name that is not UTF-8 or not allowed, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+    fn waxseal_family_open(db: *mut waxseal_db_t, bytes name, out family: *mut *mut waxseal_family_t) {
         let family = family.needed("column family")?;
         let opened = with(db.cast_const(), |db| Ok(db.column_family(name.text("name")?)?))?;
         family.set(issue(opened)?);
         Ok(())
-    })
-}
+    }
 
-/// Creates a column family with its own options. `options` may be null. The name has 1 to 255 bytes, none of them zero.
-///
-/// Thread-safe. On success the caller owns `*family` and frees it with `waxseal_family_destroy`. Errors:
-/// `WAXSEAL_INVALID` if the name exists or is not allowed, and for invalid options; `WAXSEAL_READ_ONLY`, `WAXSEAL_IO`,
-/// `WAXSEAL_CLOSED`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_family_create(
-    db: *mut waxseal_db_t,
-    name: *const u8,
-    name_len: usize,
-    options: *const waxseal_family_options_t,
-    family: *mut *mut waxseal_family_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (name, family, error) = unsafe { (lent(name, name_len), out(family), out(error)) };
-    answer(error, || {
+    /// Creates a column family with its own options. `options` may be null. The name has 1 to 255 bytes, none of them
+    /// zero.
+    ///
+    /// Thread-safe. On success the caller owns `*family` and frees it with `waxseal_family_destroy`. Errors:
+    /// `WAXSEAL_INVALID` if the name exists or is not allowed, and for invalid options; `WAXSEAL_READ_ONLY`,
+    /// `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+    fn waxseal_family_create(
+        db: *mut waxseal_db_t, bytes name, options: *const waxseal_family_options_t,
+        out family: *mut *mut waxseal_family_t,
+    ) {
         let family = family.needed("column family")?;
         let made = with(db.cast_const(), |db| {
             let settings = family_settings(options, db.store())?;
@@ -67,38 +49,21 @@ pub unsafe extern "C" fn waxseal_family_create(
         })?;
         family.set(issue(made)?);
         Ok(())
-    })
-}
+    }
 
-/// Drops a column family with all its records. Calls with handles to it return `WAXSEAL_INVALID` from then on.
-/// `default` cannot be dropped.
-///
-/// Thread-safe. Errors: `WAXSEAL_INVALID` for an unknown name, `WAXSEAL_READ_ONLY`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_family_drop(
-    db: *mut waxseal_db_t,
-    name: *const u8,
-    name_len: usize,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (name, error) = unsafe { (lent(name, name_len), out(error)) };
-    answer(error, || with(db.cast_const(), |db| Ok(db.drop_column_family(name.text("name")?)?)))
-}
+    /// Drops a column family with all its records. Calls with handles to it return `WAXSEAL_INVALID` from then on.
+    /// `default` cannot be dropped.
+    ///
+    /// Thread-safe. Errors: `WAXSEAL_INVALID` for an unknown name, `WAXSEAL_READ_ONLY`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+    fn waxseal_family_drop(db: *mut waxseal_db_t, bytes name) {
+        with(db.cast_const(), |db| Ok(db.drop_column_family(name.text("name")?)?))
+    }
 
-/// Returns the names of all column families, each followed by a zero byte.
-///
-/// Thread-safe. On success the caller owns `*names` and frees it with `waxseal_bytes_destroy`. Errors:
-/// `WAXSEAL_CLOSED`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_family_names(
-    db: *const waxseal_db_t,
-    names: *mut *mut waxseal_bytes_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let (names, error) = unsafe { (out(names), out(error)) };
-    answer(error, || {
+    /// Returns the names of all column families, each followed by a zero byte.
+    ///
+    /// Thread-safe. On success the caller owns `*names` and frees it with `waxseal_bytes_destroy`. Errors:
+    /// `WAXSEAL_CLOSED`.
+    fn waxseal_family_names(db: *const waxseal_db_t, out names: *mut *mut waxseal_bytes_t) {
         with(db, |db| {
             let names = names.needed("names")?;
             let mut all = Vec::new();
@@ -108,108 +73,65 @@ pub unsafe extern "C" fn waxseal_family_names(
             }
             give(names, &all)
         })
-    })
-}
+    }
 
-/// Returns the name of a column family.
-///
-/// Thread-safe. On success the caller owns `*name` and frees it with `waxseal_bytes_destroy`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_family_name(
-    family: *const waxseal_family_t,
-    name: *mut *mut waxseal_bytes_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let (name, error) = unsafe { (out(name), out(error)) };
-    answer(error, || with(family, |family| give(name.needed("name")?, family.name().as_bytes())))
-}
+    /// Returns the name of a column family.
+    ///
+    /// Thread-safe. On success the caller owns `*name` and frees it with `waxseal_bytes_destroy`.
+    fn waxseal_family_name(family: *const waxseal_family_t, out name: *mut *mut waxseal_bytes_t) {
+        with(family, |family| give(name.needed("name")?, family.name().as_bytes()))
+    }
 
-/// Returns another handle to the column family, with its own verification policy, one of `WAXSEAL_VERIFY_..`, for all
-/// reads through it, iterators included. Only `WAXSEAL_VERIFY_SAMPLED` uses `one_in`.
-///
-/// Thread-safe. On success the caller owns `*verified` and frees it with `waxseal_family_destroy`. Errors:
-/// `WAXSEAL_INVALID` for an unknown policy.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_family_with_verify(
-    family: *const waxseal_family_t,
-    policy: i32,
-    one_in: u32,
-    verified: *mut *mut waxseal_family_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let (verified, error) = unsafe { (out(verified), out(error)) };
-    answer(error, || {
+    /// Returns another handle to the column family, with its own verification policy, one of `WAXSEAL_VERIFY_..`, for
+    /// all reads through it, iterators included. Only `WAXSEAL_VERIFY_SAMPLED` uses `one_in`.
+    ///
+    /// Thread-safe. On success the caller owns `*verified` and frees it with `waxseal_family_destroy`. Errors:
+    /// `WAXSEAL_INVALID` for an unknown policy.
+    fn waxseal_family_with_verify(
+        family: *const waxseal_family_t, policy: i32, one_in: u32, out verified: *mut *mut waxseal_family_t,
+    ) {
         let verified = verified.needed("column family")?;
         let policy = verify(policy, one_in)?;
         verified.set(issue(with(family, |family| Ok(family.with_verify(policy)))?)?);
         Ok(())
-    })
-}
+    }
 
-/// Returns another handle to the column family, which decides whether blocks loaded by its reads are added to the block
-/// cache. Set `fill` to false for one-time scans.
-///
-/// Thread-safe. On success the caller owns `*filling` and frees it with `waxseal_family_destroy`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_family_with_fill_cache(
-    family: *const waxseal_family_t,
-    fill: bool,
-    filling: *mut *mut waxseal_family_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let (filling, error) = unsafe { (out(filling), out(error)) };
-    answer(error, || {
+    /// Returns another handle to the column family, which decides whether blocks loaded by its reads are added to the
+    /// block cache. Set `fill` to false for one-time scans.
+    ///
+    /// Thread-safe. On success the caller owns `*filling` and frees it with `waxseal_family_destroy`.
+    fn waxseal_family_with_fill_cache(
+        family: *const waxseal_family_t, fill: bool, out filling: *mut *mut waxseal_family_t,
+    ) {
         let filling = filling.needed("column family")?;
         filling.set(issue(with(family, |family| Ok(family.with_fill_cache(fill)))?)?);
         Ok(())
-    })
-}
+    }
 
-/// Compacts the whole family until deleted and overwritten records take no space.
-///
-/// Thread-safe. Errors: `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`, `WAXSEAL_HALTED`, `WAXSEAL_READ_ONLY`, `WAXSEAL_CLOSED`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_compact(family: *mut waxseal_family_t, error: *mut *mut waxseal_error_t) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let error = unsafe { out(error) };
-    answer(error, || with(family.cast_const(), |family| Ok(family.compact()?)))
-}
+    /// Compacts the whole family until deleted and overwritten records take no space.
+    ///
+    /// Thread-safe. Errors: `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`, `WAXSEAL_HALTED`, `WAXSEAL_READ_ONLY`,
+    /// `WAXSEAL_CLOSED`.
+    fn waxseal_compact(family: *mut waxseal_family_t) { with(family.cast_const(), |family| Ok(family.compact()?)) }
 
-/// Compacts the tables that may hold keys of a range, as `waxseal_compact` does. `range` may be null: all keys.
-///
-/// Thread-safe. Errors: as of `waxseal_compact`; `WAXSEAL_INVALID` for an invalid range.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_compact_range(
-    family: *mut waxseal_family_t,
-    range: *const waxseal_range_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (range, error) = unsafe { (bounds(range), out(error)) };
-    answer(error, || with(family.cast_const(), |family| Ok(family.compact_range(range?)?)))
-}
+    /// Compacts the tables that may hold keys of a range, as `waxseal_compact` does. `range` may be null: all keys.
+    ///
+    /// Thread-safe. Errors: as of `waxseal_compact`; `WAXSEAL_INVALID` for an invalid range.
+    fn waxseal_compact_range(family: *mut waxseal_family_t, bounds range: *const waxseal_range_t) {
+        with(family.cast_const(), |family| Ok(family.compact_range(range?)?))
+    }
 
-/// Returns the approximate bytes of the store's files that hold records of a range. Memtables are not counted. `range`
-/// may be null: all keys.
-///
-/// Thread-safe. Errors: `WAXSEAL_CLOSED`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_approximate_size(
-    family: *const waxseal_family_t,
-    range: *const waxseal_range_t,
-    size: *mut u64,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (range, size, error) = unsafe { (bounds(range), out(size), out(error)) };
-    answer(error, || {
+    /// Returns the approximate bytes of the store's files that hold records of a range. Memtables are not counted.
+    /// `range` may be null: all keys.
+    ///
+    /// Thread-safe. Errors: `WAXSEAL_CLOSED`.
+    fn waxseal_approximate_size(
+        family: *const waxseal_family_t, bounds range: *const waxseal_range_t, out size: *mut u64,
+    ) {
         let size = size.needed("size")?;
         size.set(with(family, |family| Ok(family.approximate_size(range?)?))?);
         Ok(())
-    })
+    }
 }
 
 destroy! {

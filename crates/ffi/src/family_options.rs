@@ -6,11 +6,10 @@ use std::time::Duration;
 use face::{CfOptions, SealLayout, StoreId};
 
 use crate::declare::{destroy, field, setters};
-use crate::error::{answer, create, waxseal_error_t};
+use crate::error::{calls, create};
 use crate::failure::{Failure, Result};
 use crate::handle::{HandleKind, handle, with_mut};
 use crate::key_order::Given;
-use crate::lent::{lent, out};
 use crate::options::{compression, set_calling, verify, waxseal_options_t};
 use crate::reentry::Caller;
 
@@ -55,28 +54,21 @@ pub(crate) fn family_settings(options: *const waxseal_family_options_t, store: S
     with_mut(options, |options: &mut FamilyOptions| Ok(options.of(&Caller::of(store))))
 }
 
-/// Sets the options of a family, which replace those recorded in the store. The open creates the family if it does not
-/// exist. `family_options` may be null, and is copied in its current state.
-///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for a name that is not UTF-8.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_options_add_family(
-    options: *mut waxseal_options_t,
-    name: *const u8,
-    name_len: usize,
-    family_options: *const waxseal_family_options_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (name, error) = unsafe { (lent(name, name_len), out(error)) };
-    answer(error, || {
+calls! {
+    /// Sets the options of a family, which replace those recorded in the store. The open creates the family if it does
+    /// not exist. `family_options` may be null, and is copied in its current state.
+    ///
+    /// One thread at a time. Errors: `WAXSEAL_INVALID` for a name that is not UTF-8.
+    fn waxseal_options_add_family(
+        options: *mut waxseal_options_t, bytes name, family_options: *const waxseal_family_options_t,
+    ) {
         let name = name.text("name")?.to_owned();
         let family = match family_options.is_null() {
             true => FamilyOptions::default(),
             false => with_mut(family_options, |options: &mut FamilyOptions| Ok(options.clone()))?,
         };
         set_calling(options, move |builder, caller| builder.column_family(name.clone(), family.of(caller)))
-    })
+    }
 }
 
 /// Sets the comparator of the family.

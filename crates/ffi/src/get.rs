@@ -5,37 +5,30 @@ use face::Slice;
 use crate::bytes::{copied, waxseal_bytes_t};
 use crate::call::status_of;
 use crate::declare::{destroy, getters};
-use crate::error::{answer, waxseal_error_t};
+use crate::error::{answer, calls, waxseal_error_t};
 use crate::failure::{Failure, WAXSEAL_NOT_FOUND, WAXSEAL_NOT_RESIDENT, WAXSEAL_OK, WAXSEAL_TOO_SMALL};
 use crate::family::waxseal_family_t;
 use crate::handle::{HandleKind, handle, issue, with};
 use crate::lent::{Out, buffer, lent, lent_slices, out, waxseal_slice_t};
 use crate::snapshot::{lend_resident, lend_value, read, waxseal_snapshot_t};
 
-/// Returns a copy of a key's value. A null `snapshot` reads the current state. `WAXSEAL_NOT_FOUND` if the key does not
-/// exist.
-///
-/// Thread-safe. On `WAXSEAL_OK` the caller owns `*value` and frees it with `waxseal_bytes_destroy`. Errors:
-/// `WAXSEAL_CORRUPTION` if the value is damaged; the call then returns no value, not even an older one. `WAXSEAL_IO`,
-/// `WAXSEAL_INVALID`, `WAXSEAL_CLOSED`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_get(
-    family: *const waxseal_family_t,
-    snapshot: *const waxseal_snapshot_t,
-    key: *const u8,
-    key_len: usize,
-    value: *mut *mut waxseal_bytes_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (key, value, error) = unsafe { (lent(key, key_len), out(value), out(error)) };
-    answer(error, || {
+calls! {
+    /// Returns a copy of a key's value. A null `snapshot` reads the current state. `WAXSEAL_NOT_FOUND` if the key does
+    /// not exist.
+    ///
+    /// Thread-safe. On `WAXSEAL_OK` the caller owns `*value` and frees it with `waxseal_bytes_destroy`. Errors:
+    /// `WAXSEAL_CORRUPTION` if the value is damaged; the call then returns no value, not even an older one.
+    /// `WAXSEAL_IO`, `WAXSEAL_INVALID`, `WAXSEAL_CLOSED`.
+    fn waxseal_get(
+        family: *const waxseal_family_t, snapshot: *const waxseal_snapshot_t, bytes key,
+        out value: *mut *mut waxseal_bytes_t,
+    ) {
         let value = value.needed("value")?;
         let found = with(family, |family| lend_value(family, snapshot, key.key()?, copied))?;
         let Some(copy) = found.transpose()? else { return Ok(false) };
         value.set(issue(copy)?);
         Ok(true)
-    })
+    }
 }
 
 /// Copies the value of a key to a buffer, and its length to `*length`. Allocates nothing. A null `snapshot` reads the
@@ -109,20 +102,13 @@ fn filled(found: Option<Option<(usize, bool)>>, length: Out<'_, usize>) -> i32 {
     }
 }
 
-/// `WAXSEAL_OK` if the key exists, `WAXSEAL_NOT_FOUND` if not. A null `snapshot` reads the current state.
-///
-/// Thread-safe. Errors: as of `waxseal_get`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_contains(
-    family: *const waxseal_family_t,
-    snapshot: *const waxseal_snapshot_t,
-    key: *const u8,
-    key_len: usize,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (key, error) = unsafe { (lent(key, key_len), out(error)) };
-    answer(error, || with(family, |family| Ok(lend_value(family, snapshot, key.key()?, |_| ())?.is_some())))
+calls! {
+    /// `WAXSEAL_OK` if the key exists, `WAXSEAL_NOT_FOUND` if not. A null `snapshot` reads the current state.
+    ///
+    /// Thread-safe. Errors: as of `waxseal_get`.
+    fn waxseal_contains(family: *const waxseal_family_t, snapshot: *const waxseal_snapshot_t, bytes key) {
+        with(family, |family| Ok(lend_value(family, snapshot, key.key()?, |_| ())?.is_some()))
+    }
 }
 
 /// The values of several keys at one point in time. They do not depend on the store, are readable from any thread, and

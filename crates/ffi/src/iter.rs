@@ -9,12 +9,12 @@ use std::sync::Mutex;
 use face::{ColumnFamily, Cursor, KeyRange, Prefix, Snapshot};
 
 use crate::declare::{destroy, field, getters, setters};
-use crate::error::{answer, waxseal_error_t};
+use crate::error::calls;
 use crate::failure::{Failure, Result};
 use crate::family::waxseal_family_t;
 use crate::handle::{HandleKind, handle, issue, peek, with, with_mut};
-use crate::lent::{Lent, Out, lent, out, waxseal_slice_t};
-use crate::range::{CallerBounds, bounds, waxseal_range_t};
+use crate::lent::{Lent, Out, waxseal_slice_t};
+use crate::range::{CallerBounds, waxseal_range_t};
 use crate::snapshot::waxseal_snapshot_t;
 
 /// A position in a column family, in the state at the iterator's creation. Used by one thread at a time. Destroyed by
@@ -210,163 +210,98 @@ fn sought(
     moved(iter, row, |iter| iter.seek(|cursor| to(cursor, key)))
 }
 
-/// Creates an iterator over the records with keys in a range. A null `snapshot` reads the current state. A null `range`
-/// means all keys.
-///
-/// Thread-safe. On success the caller owns `*iter` and frees it with `waxseal_iter_destroy`. Errors: `WAXSEAL_INVALID`
-/// for an invalid range, and for a snapshot of another store; `WAXSEAL_CLOSED`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_iter_create(
-    family: *const waxseal_family_t,
-    snapshot: *const waxseal_snapshot_t,
-    range: *const waxseal_range_t,
-    iter: *mut *mut waxseal_iter_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (range, iter, error) = unsafe { (bounds(range), out(iter), out(error)) };
-    answer(error, || create(family, snapshot, range?, iter))
-}
+calls! {
+    /// Creates an iterator over the records with keys in a range. A null `snapshot` reads the current state. A null
+    /// `range` means all keys.
+    ///
+    /// Thread-safe. On success the caller owns `*iter` and frees it with `waxseal_iter_destroy`. Errors:
+    /// `WAXSEAL_INVALID` for an invalid range, and for a snapshot of another store; `WAXSEAL_CLOSED`.
+    fn waxseal_iter_create(
+        family: *const waxseal_family_t, snapshot: *const waxseal_snapshot_t, bounds range: *const waxseal_range_t,
+        out iter: *mut *mut waxseal_iter_t,
+    ) {
+        create(family, snapshot, range?, iter)
+    }
 
-/// Creates an iterator over the records whose keys begin with `prefix`. A null `snapshot` reads the current state.
-///
-/// Thread-safe. On success the caller owns `*iter` and frees it with `waxseal_iter_destroy`. Errors: as of
-/// `waxseal_iter_create`; `WAXSEAL_INVALID` for a family with a comparator, whose order need not keep such keys
-/// together.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_iter_create_prefix(
-    family: *const waxseal_family_t,
-    snapshot: *const waxseal_snapshot_t,
-    prefix: *const u8,
-    prefix_len: usize,
-    iter: *mut *mut waxseal_iter_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (prefix, iter, error) = unsafe { (lent(prefix, prefix_len), out(iter), out(error)) };
-    answer(error, || {
+    /// Creates an iterator over the records whose keys begin with `prefix`. A null `snapshot` reads the current state.
+    ///
+    /// Thread-safe. On success the caller owns `*iter` and frees it with `waxseal_iter_destroy`. Errors: as of
+    /// `waxseal_iter_create`; `WAXSEAL_INVALID` for a family with a comparator, whose order need not keep such keys
+    /// together.
+    fn waxseal_iter_create_prefix(
+        family: *const waxseal_family_t, snapshot: *const waxseal_snapshot_t, bytes prefix,
+        out iter: *mut *mut waxseal_iter_t,
+    ) {
         let prefix = prefix.key()?;
         if !with(family, |family| Ok(family.options().order.is_bytewise()))? {
             return Err(Failure::invalid("a family with a comparator has no range of keys with one prefix"));
         }
         create(family, snapshot, Prefix(prefix).into_bounds(), iter)
-    })
-}
+    }
 
-/// Moves to the first record. `WAXSEAL_NOT_FOUND` if no such record exists; otherwise `row`, which may be null,
-/// receives the row.
-///
-/// One thread at a time. Errors: `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`; so do all moves.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_iter_first(
-    iter: *mut waxseal_iter_t,
-    row: *mut waxseal_row_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let (row, error) = unsafe { (out(row), out(error)) };
-    answer(error, || moved(iter, row, |iter| iter.seek(Cursor::first)))
-}
+    /// Moves to the first record. `WAXSEAL_NOT_FOUND` if no such record exists; otherwise `row`, which may be null,
+    /// receives the row.
+    ///
+    /// One thread at a time. Errors: `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`; so do all moves.
+    fn waxseal_iter_first(iter: *mut waxseal_iter_t, out row: *mut waxseal_row_t) {
+        moved(iter, row, |iter| iter.seek(Cursor::first))
+    }
 
-/// Moves to the last record. `WAXSEAL_NOT_FOUND` if no such record exists; otherwise `row`, which may be null, receives
-/// the row.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_iter_last(
-    iter: *mut waxseal_iter_t,
-    row: *mut waxseal_row_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let (row, error) = unsafe { (out(row), out(error)) };
-    answer(error, || moved(iter, row, |iter| iter.seek(Cursor::last)))
-}
+    /// Moves to the last record. `WAXSEAL_NOT_FOUND` if no such record exists; otherwise `row`, which may be null,
+    /// receives the row.
+    ///
+    /// One thread at a time.
+    fn waxseal_iter_last(iter: *mut waxseal_iter_t, out row: *mut waxseal_row_t) {
+        moved(iter, row, |iter| iter.seek(Cursor::last))
+    }
 
-/// Moves to the first record at or after `key`. `WAXSEAL_NOT_FOUND` if no such record exists; otherwise `row`, which
-/// may be null, receives the row.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_iter_seek(
-    iter: *mut waxseal_iter_t,
-    key: *const u8,
-    key_len: usize,
-    row: *mut waxseal_row_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (key, row, error) = unsafe { (lent(key, key_len), out(row), out(error)) };
-    answer(error, || sought(iter, key, row, |cursor, key| cursor.seek(key)))
-}
+    /// Moves to the first record at or after `key`. `WAXSEAL_NOT_FOUND` if no such record exists; otherwise `row`,
+    /// which may be null, receives the row.
+    ///
+    /// One thread at a time.
+    fn waxseal_iter_seek(iter: *mut waxseal_iter_t, bytes key, out row: *mut waxseal_row_t) {
+        sought(iter, key, row, |cursor, key| cursor.seek(key))
+    }
 
-/// Moves to the last record at or before `key`. `WAXSEAL_NOT_FOUND` if no such record exists; otherwise `row`, which
-/// may be null, receives the row.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_iter_seek_for_prev(
-    iter: *mut waxseal_iter_t,
-    key: *const u8,
-    key_len: usize,
-    row: *mut waxseal_row_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (key, row, error) = unsafe { (lent(key, key_len), out(row), out(error)) };
-    answer(error, || sought(iter, key, row, |cursor, key| cursor.seek_for_prev(key)))
-}
+    /// Moves to the last record at or before `key`. `WAXSEAL_NOT_FOUND` if no such record exists; otherwise `row`,
+    /// which may be null, receives the row.
+    ///
+    /// One thread at a time.
+    fn waxseal_iter_seek_for_prev(iter: *mut waxseal_iter_t, bytes key, out row: *mut waxseal_row_t) {
+        sought(iter, key, row, |cursor, key| cursor.seek_for_prev(key))
+    }
 
-/// Moves to the next record, or a new iterator to the first one. `WAXSEAL_NOT_FOUND` if no such record exists;
-/// otherwise `row`, which may be null, receives the row.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_iter_next(
-    iter: *mut waxseal_iter_t,
-    row: *mut waxseal_row_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let (row, error) = unsafe { (out(row), out(error)) };
-    answer(error, || moved(iter, row, |iter| iter.step(StepDirection::On)))
-}
+    /// Moves to the next record, or a new iterator to the first one. `WAXSEAL_NOT_FOUND` if no such record exists;
+    /// otherwise `row`, which may be null, receives the row.
+    ///
+    /// One thread at a time.
+    fn waxseal_iter_next(iter: *mut waxseal_iter_t, out row: *mut waxseal_row_t) {
+        moved(iter, row, |iter| iter.step(StepDirection::On))
+    }
 
-/// Moves to the previous record, or a new iterator to the last one. `WAXSEAL_NOT_FOUND` if no such record exists;
-/// otherwise `row`, which may be null, receives the row.
-///
-/// One thread at a time.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_iter_prev(
-    iter: *mut waxseal_iter_t,
-    row: *mut waxseal_row_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let (row, error) = unsafe { (out(row), out(error)) };
-    answer(error, || moved(iter, row, |iter| iter.step(StepDirection::Back)))
-}
+    /// Moves to the previous record, or a new iterator to the last one. `WAXSEAL_NOT_FOUND` if no such record exists;
+    /// otherwise `row`, which may be null, receives the row.
+    ///
+    /// One thread at a time.
+    fn waxseal_iter_prev(iter: *mut waxseal_iter_t, out row: *mut waxseal_row_t) {
+        moved(iter, row, |iter| iter.step(StepDirection::Back))
+    }
 
-/// Returns the rows of up to `max_rows` calls of `waxseal_iter_next`, packed in one buffer. A batch ends once it holds
-/// `max_bytes` or more, but always holds at least one row. The iterator is then positioned at the batch's last row.
-///
-/// `WAXSEAL_NOT_FOUND` if there is no row. Damage ends a batch: the next call reports it, and the call after that
-/// continues behind it. A row for which memory cannot be allocated ends a batch too: the next call reports that, and
-/// the following step returns this row, in either direction.
-///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` if `max_rows` is zero; `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`,
-/// `WAXSEAL_CLOSED`, `WAXSEAL_OUT_OF_MEMORY`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_iter_next_rows(
-    iter: *mut waxseal_iter_t,
-    max_rows: usize,
-    max_bytes: usize,
-    rows: *mut waxseal_rows_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let (rows, error) = unsafe { (out(rows), out(error)) };
-    answer(error, || packed(iter, StepDirection::On, max_rows, max_bytes, rows))
+    /// Returns the rows of up to `max_rows` calls of `waxseal_iter_next`, packed in one buffer. A batch ends once it
+    /// holds `max_bytes` or more, but always holds at least one row. The iterator is then positioned at the batch's
+    /// last row.
+    ///
+    /// `WAXSEAL_NOT_FOUND` if there is no row. Damage ends a batch: the next call reports it, and the call after that
+    /// continues behind it. A row for which memory cannot be allocated ends a batch too: the next call reports that,
+    /// and the following step returns this row, in either direction.
+    ///
+    /// One thread at a time. Errors: `WAXSEAL_INVALID` if `max_rows` is zero; `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`,
+    /// `WAXSEAL_CLOSED`, `WAXSEAL_OUT_OF_MEMORY`.
+    fn waxseal_iter_next_rows(
+        iter: *mut waxseal_iter_t, max_rows: usize, max_bytes: usize, out rows: *mut waxseal_rows_t,
+    ) {
+        packed(iter, StepDirection::On, max_rows, max_bytes, rows)
+    }
 }
 
 setters! {
@@ -379,21 +314,16 @@ setters! {
     fn waxseal_iter_set_keys_only(iter: *mut waxseal_iter_t, keys_only: bool) => keys_only = keys_only;
 }
 
-/// As `waxseal_iter_next_rows`, backwards: returns the rows of up to `max_rows` calls of `waxseal_iter_prev`, in their
-/// order.
-///
-/// One thread at a time. Errors: as of `waxseal_iter_next_rows`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_iter_prev_rows(
-    iter: *mut waxseal_iter_t,
-    max_rows: usize,
-    max_bytes: usize,
-    rows: *mut waxseal_rows_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let (rows, error) = unsafe { (out(rows), out(error)) };
-    answer(error, || packed(iter, StepDirection::Back, max_rows, max_bytes, rows))
+calls! {
+    /// As `waxseal_iter_next_rows`, backwards: returns the rows of up to `max_rows` calls of `waxseal_iter_prev`, in
+    /// their order.
+    ///
+    /// One thread at a time. Errors: as of `waxseal_iter_next_rows`.
+    fn waxseal_iter_prev_rows(
+        iter: *mut waxseal_iter_t, max_rows: usize, max_bytes: usize, out rows: *mut waxseal_rows_t,
+    ) {
+        packed(iter, StepDirection::Back, max_rows, max_bytes, rows)
+    }
 }
 
 fn packed(

@@ -7,12 +7,12 @@ use face::registry::{Explanation, Lies};
 
 use crate::call::status_of;
 use crate::declare::{destroy, finders};
-use crate::error::{answer, waxseal_error_t};
+use crate::error::calls;
 use crate::events::{Events, give, waxseal_events_t};
 use crate::failure::Result;
 use crate::family::waxseal_family_t;
 use crate::handle::{HandleKind, handle, issue, with};
-use crate::lent::{lent, out, waxseal_slice_t};
+use crate::lent::{out, waxseal_slice_t};
 use crate::registry::{Registrations, waxseal_registrations_t};
 use crate::seal::waxseal_seal_t;
 use crate::session::waxseal_session_t;
@@ -24,24 +24,16 @@ pub const WAXSEAL_LIES_IN_MEMORY: i32 = 1;
 /// The key is in a table file.
 pub const WAXSEAL_LIES_IN_TABLE: i32 = 2;
 
-/// Returns the registrations that watch a key, the most specific ones first, and the events of the key, oldest first.
-/// Either output may be null.
-///
-/// Thread-safe. On success the caller owns `*watched_by` and `*events`, and frees them with
-/// `waxseal_registrations_destroy` and `waxseal_events_destroy`. Errors: as of `waxseal_query_all`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_provenance(
-    session: *const waxseal_session_t,
-    family: *const waxseal_family_t,
-    key: *const u8,
-    key_len: usize,
-    watched_by: *mut *mut waxseal_registrations_t,
-    events: *mut *mut waxseal_events_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (key, watched_by, events, error) = unsafe { (lent(key, key_len), out(watched_by), out(events), out(error)) };
-    answer(error, || {
+calls! {
+    /// Returns the registrations that watch a key, the most specific ones first, and the events of the key, oldest
+    /// first. Either output may be null.
+    ///
+    /// Thread-safe. On success the caller owns `*watched_by` and `*events`, and frees them with
+    /// `waxseal_registrations_destroy` and `waxseal_events_destroy`. Errors: as of `waxseal_query_all`.
+    fn waxseal_provenance(
+        session: *const waxseal_session_t, family: *const waxseal_family_t, bytes key,
+        out watched_by: *mut *mut waxseal_registrations_t, out events: *mut *mut waxseal_events_t,
+    ) {
         with(session, |who| {
             let known = with(family, |family| Ok(who.provenance(family, key.key()?)?))?;
             let rows = Registrations::of(who, &known.watched_by)?;
@@ -54,32 +46,21 @@ pub unsafe extern "C" fn waxseal_provenance(
             }
             Ok(())
         })
-    })
-}
+    }
 
-/// Returns the lineage of a table file: the job that wrote it, the jobs that wrote that job's inputs, and so on, newest
-/// step first; `waxseal_event_t.back` counts the steps. The file is named by its name in the store's directory or by
-/// its uid, 32 hexadecimal digits; the uid also works for a deleted file.
-///
-/// Thread-safe. On success the caller owns `*steps` and frees it with `waxseal_events_destroy`. Errors:
-/// `WAXSEAL_INVALID` for an unknown file; otherwise as of `waxseal_query_all`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_lineage(
-    session: *const waxseal_session_t,
-    file: *const u8,
-    file_len: usize,
-    steps: *mut *mut waxseal_events_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (file, steps, error) = unsafe { (lent(file, file_len), out(steps), out(error)) };
-    answer(error, || {
+    /// Returns the lineage of a table file: the job that wrote it, the jobs that wrote that job's inputs, and so on,
+    /// newest step first; `waxseal_event_t.back` counts the steps. The file is named by its name in the store's
+    /// directory or by its uid, 32 hexadecimal digits; the uid also works for a deleted file.
+    ///
+    /// Thread-safe. On success the caller owns `*steps` and frees it with `waxseal_events_destroy`. Errors:
+    /// `WAXSEAL_INVALID` for an unknown file; otherwise as of `waxseal_query_all`.
+    fn waxseal_lineage(session: *const waxseal_session_t, bytes file, out steps: *mut *mut waxseal_events_t) {
         let steps = steps.needed("steps")?;
         with(session, |who| {
             let lineage = who.lineage(file.text("name of the file")?)?;
             Events::of_steps(who, &lineage.steps)?.give(steps)
         })
-    })
+    }
 }
 
 /// All known facts about a key. It does not depend on the store, is readable from any thread, and is freed by
@@ -168,23 +149,16 @@ impl Explained {
     }
 }
 
-/// Explains a key: its value and verdict, the writer and time, its events, its file and that file's lineage. Damage is
-/// part of the explanation, not an error. Costs several reads.
-///
-/// Thread-safe. On success the caller owns `*explanation` and frees it with `waxseal_explanation_destroy`. Errors: as
-/// of `waxseal_query_all`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_explain(
-    session: *const waxseal_session_t,
-    family: *const waxseal_family_t,
-    key: *const u8,
-    key_len: usize,
-    explanation: *mut *mut waxseal_explanation_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (key, explanation, error) = unsafe { (lent(key, key_len), out(explanation), out(error)) };
-    answer(error, || {
+calls! {
+    /// Explains a key: its value and verdict, the writer and time, its events, its file and that file's lineage. Damage
+    /// is part of the explanation, not an error. Costs several reads.
+    ///
+    /// Thread-safe. On success the caller owns `*explanation` and frees it with `waxseal_explanation_destroy`. Errors:
+    /// as of `waxseal_query_all`.
+    fn waxseal_explain(
+        session: *const waxseal_session_t, family: *const waxseal_family_t, bytes key,
+        out explanation: *mut *mut waxseal_explanation_t,
+    ) {
         let explanation = explanation.needed("explanation")?;
         let explained: Explained = with(session, |who| {
             let known = with(family, |family| Ok(who.explain(family, key.key()?)?))?;
@@ -197,7 +171,7 @@ pub unsafe extern "C" fn waxseal_explain(
         })?;
         explanation.set(issue(explained)?);
         Ok(())
-    })
+    }
 }
 
 finders! {

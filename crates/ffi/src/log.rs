@@ -7,13 +7,12 @@ use face::registry::{Paging, Payload, Query, Time};
 
 use crate::call::status_of;
 use crate::declare::{destroy, field, setters};
-use crate::error::{answer, waxseal_error_t};
+use crate::error::calls;
 use crate::events::{Events, waxseal_events_t};
 use crate::failure::Result;
 use crate::family::waxseal_family_t;
 use crate::handle::{HandleKind, handle, issue, with, with_mut};
-use crate::lent::{lent, out};
-use crate::range::{bounds, waxseal_range_t};
+use crate::range::waxseal_range_t;
 use crate::registry::{named, pair};
 use crate::session::waxseal_session_t;
 use crate::snapshot::waxseal_snapshot_t;
@@ -31,54 +30,32 @@ fn end_of(micros: u64) -> Time {
     }
 }
 
-/// Returns all events of a target itself, of one operation or, with `*` or length 0, of any, ordered by operation and
-/// then by time. Events that are not written to the log yet are included. For the targets below it, use a query with
-/// `waxseal_query_set_below`.
-///
-/// Thread-safe. On success the caller owns `*events` and frees it with `waxseal_events_destroy`. Errors:
-/// `WAXSEAL_INVALID` for an invalid target or operation, or if the session lacks the right; `WAXSEAL_CORRUPTION` where
-/// the log is damaged.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_query_all(
-    session: *const waxseal_session_t,
-    target: *const u8,
-    target_len: usize,
-    operation: *const u8,
-    operation_len: usize,
-    events: *mut *mut waxseal_events_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (target, operation, events, error) =
-        unsafe { (lent(target, target_len), lent(operation, operation_len), out(events), out(error)) };
-    answer(error, || {
+calls! {
+    /// Returns all events of a target itself, of one operation or, with `*` or length 0, of any, ordered by operation
+    /// and then by time. Events that are not written to the log yet are included. For the targets below it, use a query
+    /// with `waxseal_query_set_below`.
+    ///
+    /// Thread-safe. On success the caller owns `*events` and frees it with `waxseal_events_destroy`. Errors:
+    /// `WAXSEAL_INVALID` for an invalid target or operation, or if the session lacks the right; `WAXSEAL_CORRUPTION`
+    /// where the log is damaged.
+    fn waxseal_query_all(
+        session: *const waxseal_session_t, bytes target, bytes operation, out events: *mut *mut waxseal_events_t,
+    ) {
         let events = events.needed("events")?;
         with(session, |who| {
             let (target, operation) = pair(who, target, operation)?;
             Events::of(who, &who.query_all(target, operation)?, None)?.give(events)
         })
-    })
-}
+    }
 
-/// Returns the latest event of a target itself, of one operation or any, as a list with one entry. `WAXSEAL_NOT_FOUND`
-/// if there is none. Costs one seek, whatever the number of events.
-///
-/// Thread-safe. On `WAXSEAL_OK` the caller owns `*events` and frees it with `waxseal_events_destroy`. Errors: as of
-/// `waxseal_query_all`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_query_latest(
-    session: *const waxseal_session_t,
-    target: *const u8,
-    target_len: usize,
-    operation: *const u8,
-    operation_len: usize,
-    events: *mut *mut waxseal_events_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (target, operation, events, error) =
-        unsafe { (lent(target, target_len), lent(operation, operation_len), out(events), out(error)) };
-    answer(error, || {
+    /// Returns the latest event of a target itself, of one operation or any, as a list with one entry.
+    /// `WAXSEAL_NOT_FOUND` if there is none. Costs one seek, whatever the number of events.
+    ///
+    /// Thread-safe. On `WAXSEAL_OK` the caller owns `*events` and frees it with `waxseal_events_destroy`. Errors: as of
+    /// `waxseal_query_all`.
+    fn waxseal_query_latest(
+        session: *const waxseal_session_t, bytes target, bytes operation, out events: *mut *mut waxseal_events_t,
+    ) {
         let events = events.needed("events")?;
         with(session, |who| {
             let (target, operation) = pair(who, target, operation)?;
@@ -86,33 +63,17 @@ pub unsafe extern "C" fn waxseal_query_latest(
             Events::of(who, &[event], None)?.give(events)?;
             Ok(true)
         })
-    })
-}
+    }
 
-/// Adds an event of the application, which the store cannot observe itself. The operation must be named, and the pair
-/// registered. `time` is in microseconds since 1970, or `WAXSEAL_TIME_LAST` for now; `value` is the text of the event.
-/// `seqno`, unless null, receives the event's sequence number.
-///
-/// Thread-safe. Errors: `WAXSEAL_INVALID` if the pair is not registered, or if the session lacks the right; otherwise
-/// as of a commit.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_log_add(
-    session: *const waxseal_session_t,
-    target: *const u8,
-    target_len: usize,
-    operation: *const u8,
-    operation_len: usize,
-    time: u64,
-    value: *const u8,
-    value_len: usize,
-    seqno: *mut u64,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (target, operation, value, seqno, error) = unsafe {
-        (lent(target, target_len), lent(operation, operation_len), lent(value, value_len), out(seqno), out(error))
-    };
-    answer(error, || {
+    /// Adds an event of the application, which the store cannot observe itself. The operation must be named, and the
+    /// pair registered. `time` is in microseconds since 1970, or `WAXSEAL_TIME_LAST` for now; `value` is the text of
+    /// the event. `seqno`, unless null, receives the event's sequence number.
+    ///
+    /// Thread-safe. Errors: `WAXSEAL_INVALID` if the pair is not registered, or if the session lacks the right;
+    /// otherwise as of a commit.
+    fn waxseal_log_add(
+        session: *const waxseal_session_t, bytes target, bytes operation, time: u64, bytes value, out seqno: *mut u64,
+    ) {
         with(session, |who| {
             let (target, operation) = pair(who, target, operation)?;
             let time = (time != WAXSEAL_TIME_LAST).then(|| Time::from_micros(time));
@@ -123,30 +84,17 @@ pub unsafe extern "C" fn waxseal_log_add(
             seqno.set(who.log_add(target, operation, time, payload)?);
             Ok(())
         })
-    })
-}
+    }
 
-/// Returns all events of a target itself, of one operation or any, from `start` to `end`, both inclusive, in
-/// microseconds since 1970. `WAXSEAL_TIME_FIRST` and `WAXSEAL_TIME_LAST` mean no limit.
-///
-/// Thread-safe. On success the caller owns `*events` and frees it with `waxseal_events_destroy`. Errors: as of
-/// `waxseal_query_all`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_log_query(
-    session: *const waxseal_session_t,
-    target: *const u8,
-    target_len: usize,
-    operation: *const u8,
-    operation_len: usize,
-    start: u64,
-    end: u64,
-    events: *mut *mut waxseal_events_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (target, operation, events, error) =
-        unsafe { (lent(target, target_len), lent(operation, operation_len), out(events), out(error)) };
-    answer(error, || {
+    /// Returns all events of a target itself, of one operation or any, from `start` to `end`, both inclusive, in
+    /// microseconds since 1970. `WAXSEAL_TIME_FIRST` and `WAXSEAL_TIME_LAST` mean no limit.
+    ///
+    /// Thread-safe. On success the caller owns `*events` and frees it with `waxseal_events_destroy`. Errors: as of
+    /// `waxseal_query_all`.
+    fn waxseal_log_query(
+        session: *const waxseal_session_t, bytes target, bytes operation, start: u64, end: u64,
+        out events: *mut *mut waxseal_events_t,
+    ) {
         let events = events.needed("events")?;
         with(session, |who| {
             let (target, operation) = pair(who, target, operation)?;
@@ -154,36 +102,22 @@ pub unsafe extern "C" fn waxseal_log_query(
             let page = who.log_query(&query, &Paging::ALL)?;
             Events::of(who, &page.events, page.next)?.give(events)
         })
-    })
-}
+    }
 
-/// Deletes the events that `waxseal_log_query` would return, except those of the engine itself. `deleted`, unless null,
-/// receives their number. No other call deletes events from the log.
-///
-/// Thread-safe. Errors: `WAXSEAL_INVALID` if the session lacks the right; otherwise as of a commit.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_log_delete(
-    session: *const waxseal_session_t,
-    target: *const u8,
-    target_len: usize,
-    operation: *const u8,
-    operation_len: usize,
-    start: u64,
-    end: u64,
-    deleted: *mut u64,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (target, operation, deleted, error) =
-        unsafe { (lent(target, target_len), lent(operation, operation_len), out(deleted), out(error)) };
-    answer(error, || {
+    /// Deletes the events that `waxseal_log_query` would return, except those of the engine itself. `deleted`, unless
+    /// null, receives their number. No other call deletes events from the log.
+    ///
+    /// Thread-safe. Errors: `WAXSEAL_INVALID` if the session lacks the right; otherwise as of a commit.
+    fn waxseal_log_delete(
+        session: *const waxseal_session_t, bytes target, bytes operation, start: u64, end: u64, out deleted: *mut u64,
+    ) {
         with(session, |who| {
             let (target, operation) = pair(who, target, operation)?;
             let query = Query { operation, from: Time::from_micros(start), to: end_of(end), ..Query::of(target) };
             deleted.set(who.log_delete(&query)?);
             Ok(())
         })
-    })
+    }
 }
 
 /// A query on the log with all parameters. Used by one thread at a time. Destroyed by `waxseal_query_destroy`.
@@ -212,23 +146,12 @@ impl QueryParts {
     }
 }
 
-/// Creates a query for all events of a target itself, of one operation or, with `*` or length 0, of any.
-///
-/// Thread-safe. On success the caller owns `*query` and frees it with `waxseal_query_destroy`. Errors:
-/// `WAXSEAL_INVALID` for text that is not UTF-8. An invalid target is reported when the query runs.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_query_create(
-    target: *const u8,
-    target_len: usize,
-    operation: *const u8,
-    operation_len: usize,
-    query: *mut *mut waxseal_query_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (target, operation, query, error) =
-        unsafe { (lent(target, target_len), lent(operation, operation_len), out(query), out(error)) };
-    answer(error, || {
+calls! {
+    /// Creates a query for all events of a target itself, of one operation or, with `*` or length 0, of any.
+    ///
+    /// Thread-safe. On success the caller owns `*query` and frees it with `waxseal_query_destroy`. Errors:
+    /// `WAXSEAL_INVALID` for text that is not UTF-8. An invalid target is reported when the query runs.
+    fn waxseal_query_create(bytes target, bytes operation, out query: *mut *mut waxseal_query_t) {
         let query = query.needed("query")?;
         let asked = QueryParts {
             target: target.text("target")?.to_owned(),
@@ -241,7 +164,7 @@ pub unsafe extern "C" fn waxseal_query_create(
         };
         query.set(issue(Mutex::new(asked))?);
         Ok(())
-    })
+    }
 }
 
 /// Changes a parameter.
@@ -268,63 +191,36 @@ pub extern "C" fn waxseal_query_set_span(query: *mut waxseal_query_t, start: u64
     status_of(|| change(query, |asked| (asked.from, asked.to) = (Time::from_micros(start), end_of(end))))
 }
 
-/// Limits the query to the events of one session, by name; length 0, the default, means all sessions.
-///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for text that is not UTF-8.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_query_set_client(
-    query: *mut waxseal_query_t,
-    client: *const u8,
-    client_len: usize,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (client, error) = unsafe { (lent(client, client_len), out(error)) };
-    answer(error, || {
+calls! {
+    /// Limits the query to the events of one session, by name; length 0, the default, means all sessions.
+    ///
+    /// One thread at a time. Errors: `WAXSEAL_INVALID` for text that is not UTF-8.
+    fn waxseal_query_set_client(query: *mut waxseal_query_t, bytes client) {
         let client = client.text("name of the session")?;
         change(query, |asked| asked.client = (!client.is_empty()).then(|| client.to_owned()))
-    })
-}
+    }
 
-/// Sets the page: at most `limit` events (0 for all), starting after the place that `waxseal_events_next` returned.
-/// Length 0 means the beginning.
-///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for null with a length. A place that is not the end of a page is
-/// reported when the query runs.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_query_set_page(
-    query: *mut waxseal_query_t,
-    after: *const u8,
-    after_len: usize,
-    limit: usize,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (after, error) = unsafe { (lent(after, after_len), out(error)) };
-    answer(error, || {
+    /// Sets the page: at most `limit` events (0 for all), starting after the place that `waxseal_events_next` returned.
+    /// Length 0 means the beginning.
+    ///
+    /// One thread at a time. Errors: `WAXSEAL_INVALID` for null with a length. A place that is not the end of a page is
+    /// reported when the query runs.
+    fn waxseal_query_set_page(query: *mut waxseal_query_t, bytes after, limit: usize) {
         let after = after.bytes("place of a page")?;
         let after = (!after.is_empty()).then(|| after.to_vec());
         let limit = if limit == 0 { usize::MAX } else { limit };
         change(query, |asked| asked.paging = Paging { after, limit })
-    })
-}
+    }
 
-/// Runs a query and returns a page of its events, ordered by target, operation and time. With a snapshot, events of
-/// commits after it are omitted.
-///
-/// Thread-safe, if no other thread uses the query meanwhile. On success the caller owns `*events` and frees it with
-/// `waxseal_events_destroy`. Errors: as of `waxseal_query_all`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_query_run(
-    session: *const waxseal_session_t,
-    snapshot: *const waxseal_snapshot_t,
-    query: *const waxseal_query_t,
-    events: *mut *mut waxseal_events_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let (events, error) = unsafe { (out(events), out(error)) };
-    answer(error, || {
+    /// Runs a query and returns a page of its events, ordered by target, operation and time. With a snapshot, events of
+    /// commits after it are omitted.
+    ///
+    /// Thread-safe, if no other thread uses the query meanwhile. On success the caller owns `*events` and frees it with
+    /// `waxseal_events_destroy`. Errors: as of `waxseal_query_all`.
+    fn waxseal_query_run(
+        session: *const waxseal_session_t, snapshot: *const waxseal_snapshot_t, query: *const waxseal_query_t,
+        out events: *mut *mut waxseal_events_t,
+    ) {
         let events = events.needed("events")?;
         with(session, |who| {
             let (query, paging) =
@@ -335,28 +231,18 @@ pub unsafe extern "C" fn waxseal_query_run(
             };
             Events::of(who, &page.events, page.next)?.give(events)
         })
-    })
-}
+    }
 
-/// Deletes the events that a query selects, as `waxseal_log_delete` does. Ignores the query's page.
-///
-/// Thread-safe, if no other thread uses the query meanwhile. Errors: as of `waxseal_log_delete`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_query_delete(
-    session: *const waxseal_session_t,
-    query: *const waxseal_query_t,
-    deleted: *mut u64,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let (deleted, error) = unsafe { (out(deleted), out(error)) };
-    answer(error, || {
+    /// Deletes the events that a query selects, as `waxseal_log_delete` does. Ignores the query's page.
+    ///
+    /// Thread-safe, if no other thread uses the query meanwhile. Errors: as of `waxseal_log_delete`.
+    fn waxseal_query_delete(session: *const waxseal_session_t, query: *const waxseal_query_t, out deleted: *mut u64) {
         with(session, |who| {
             let query = with_mut(query, |asked: &mut QueryParts| asked.query(who))?;
             deleted.set(who.log_delete(&query)?);
             Ok(())
         })
-    })
+    }
 }
 
 destroy! {
@@ -364,25 +250,16 @@ destroy! {
     fn waxseal_query_destroy(query: *mut waxseal_query_t);
 }
 
-/// Returns the events of all keys in a range of a family: at most `limit` of them (0 for all), starting after the place
-/// `after`, as of `waxseal_query_set_page`. `range` may be null: all keys.
-///
-/// Thread-safe. On success the caller owns `*events` and frees it with `waxseal_events_destroy`. Errors: as of
-/// `waxseal_query_all`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_query_range(
-    session: *const waxseal_session_t,
-    family: *const waxseal_family_t,
-    range: *const waxseal_range_t,
-    after: *const u8,
-    after_len: usize,
-    limit: usize,
-    events: *mut *mut waxseal_events_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (range, after, events, error) = unsafe { (bounds(range), lent(after, after_len), out(events), out(error)) };
-    answer(error, || {
+calls! {
+    /// Returns the events of all keys in a range of a family: at most `limit` of them (0 for all), starting after the
+    /// place `after`, as of `waxseal_query_set_page`. `range` may be null: all keys.
+    ///
+    /// Thread-safe. On success the caller owns `*events` and frees it with `waxseal_events_destroy`. Errors: as of
+    /// `waxseal_query_all`.
+    fn waxseal_query_range(
+        session: *const waxseal_session_t, family: *const waxseal_family_t, bounds range: *const waxseal_range_t,
+        bytes after, limit: usize, out events: *mut *mut waxseal_events_t,
+    ) {
         let events = events.needed("events")?;
         let after = after.bytes("place of a page")?;
         let paging = Paging {
@@ -393,5 +270,5 @@ pub unsafe extern "C" fn waxseal_query_range(
             let page = with(family, |family| Ok(who.query_range(family, range?, &paging)?))?;
             Events::of(who, &page.events, page.next)?.give(events)
         })
-    })
+    }
 }

@@ -10,12 +10,12 @@ use crate::batch::{add, waxseal_batch_t};
 use crate::bytes::{copied, waxseal_bytes_t};
 use crate::call::status_of;
 use crate::declare::destroy;
-use crate::error::{answer, waxseal_error_t};
+use crate::error::{answer, calls, waxseal_error_t};
 use crate::failure::Failure;
 use crate::family::waxseal_family_t;
 use crate::handle::{HandleKind, handle, issue, peek, with, with_mut};
 use crate::lent::{lent, lent_array, out, waxseal_slice_t};
-use crate::range::{bounds, waxseal_range_t};
+use crate::range::waxseal_range_t;
 use crate::snapshot::{read, waxseal_snapshot_t};
 use crate::write_options::{set, waxseal_write_options_t, write_settings};
 
@@ -48,25 +48,16 @@ fn checked_number(checked: Checked) -> i32 {
     }
 }
 
-/// Stores an entry of the provider with this number in the record, next to the value. The entry follows the record
-/// everywhere and is removed with it. Reads of the value do not read it. The write reports an unknown provider, bytes
-/// that the provider refuses, and two entries for one provider.
-///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for null with a length.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_write_options_add_entry(
-    options: *mut waxseal_write_options_t,
-    provider: u16,
-    bytes: *const u8,
-    bytes_len: usize,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (bytes, error) = unsafe { (lent(bytes, bytes_len), out(error)) };
-    answer(error, || {
+calls! {
+    /// Stores an entry of the provider with this number in the record, next to the value. The entry follows the record
+    /// everywhere and is removed with it. Reads of the value do not read it. The write reports an unknown provider,
+    /// bytes that the provider refuses, and two entries for one provider.
+    ///
+    /// One thread at a time. Errors: `WAXSEAL_INVALID` for null with a length.
+    fn waxseal_write_options_add_entry(options: *mut waxseal_write_options_t, provider: u16, bytes bytes) {
         let bytes = bytes.value()?;
         set(options, |options| options.entry(provider, bytes))
-    })
+    }
 }
 
 /// Sets the record's expiry time, in microseconds since 1970. From then on the record counts as absent, and a later
@@ -104,30 +95,21 @@ pub extern "C" fn waxseal_write_options_set_expires_never(options: *mut waxseal_
     status_of(|| set(options, WriteOptions::expires_never))
 }
 
-/// Adds a write to a batch that sets a key to a value, with options: an expiry, labels, entries. Null options mean
-/// defaults. The commit sets the durability.
-///
-/// One thread at a time. Errors: as of `waxseal_batch_put`; `WAXSEAL_INVALID` for options that set a durability.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_batch_put_with_options(
-    batch: *mut waxseal_batch_t,
-    family: *mut waxseal_family_t,
-    options: *const waxseal_write_options_t,
-    key: *const u8,
-    key_len: usize,
-    value: *const u8,
-    value_len: usize,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (key, value, error) = unsafe { (lent(key, key_len), lent(value, value_len), out(error)) };
-    answer(error, || {
+calls! {
+    /// Adds a write to a batch that sets a key to a value, with options: an expiry, labels, entries. Null options mean
+    /// defaults. The commit sets the durability.
+    ///
+    /// One thread at a time. Errors: as of `waxseal_batch_put`; `WAXSEAL_INVALID` for options that set a durability.
+    fn waxseal_batch_put_with_options(
+        batch: *mut waxseal_batch_t, family: *mut waxseal_family_t, options: *const waxseal_write_options_t, bytes key,
+        bytes value,
+    ) {
         let options = write_settings(options)?;
         add(batch, family, |batch, family| {
             batch.put_with(family, key.key()?, value.value()?, options);
             Ok(())
         })
-    })
+    }
 }
 
 /// Adds a write to a batch that sets a key to a value with entries.
@@ -161,29 +143,18 @@ pub unsafe extern "C" fn waxseal_batch_put_with(
     })
 }
 
-/// Returns a copy of a provider's entry for a key. Does not read the value, whatever its size. `version` and `checked`
-/// (one of `WAXSEAL_CHECKED_..`) may be null. A null `snapshot` reads the current state. `WAXSEAL_NOT_FOUND` if the key
-/// has no value, or the value no entry.
-///
-/// Thread-safe. On `WAXSEAL_OK` the caller owns `*bytes` and frees it with `waxseal_bytes_destroy`. Errors:
-/// `WAXSEAL_CORRUPTION` if the record's annotations cannot be decoded or do not match their checksum; otherwise as of
-/// `waxseal_get`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_get_meta(
-    family: *const waxseal_family_t,
-    snapshot: *const waxseal_snapshot_t,
-    key: *const u8,
-    key_len: usize,
-    provider: u16,
-    bytes: *mut *mut waxseal_bytes_t,
-    version: *mut u8,
-    checked: *mut i32,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (key, bytes, version, checked, error) =
-        unsafe { (lent(key, key_len), out(bytes), out(version), out(checked), out(error)) };
-    answer(error, || {
+calls! {
+    /// Returns a copy of a provider's entry for a key. Does not read the value, whatever its size. `version` and
+    /// `checked` (one of `WAXSEAL_CHECKED_..`) may be null. A null `snapshot` reads the current state.
+    /// `WAXSEAL_NOT_FOUND` if the key has no value, or the value no entry.
+    ///
+    /// Thread-safe. On `WAXSEAL_OK` the caller owns `*bytes` and frees it with `waxseal_bytes_destroy`. Errors:
+    /// `WAXSEAL_CORRUPTION` if the record's annotations cannot be decoded or do not match their checksum; otherwise as
+    /// of `waxseal_get`.
+    fn waxseal_get_meta(
+        family: *const waxseal_family_t, snapshot: *const waxseal_snapshot_t, bytes key, provider: u16,
+        out bytes: *mut *mut waxseal_bytes_t, out version: *mut u8, out checked: *mut i32,
+    ) {
         let bytes = bytes.needed("entry")?;
         let key = key.key()?;
         let found = with(family, |family| {
@@ -194,7 +165,7 @@ pub unsafe extern "C" fn waxseal_get_meta(
         version.set(meta.version);
         checked.set(checked_number(meta.checked));
         Ok(true)
-    })
+    }
 }
 
 /// An iterator over one provider's entries in a key range. Used by one thread at a time. Destroyed by
@@ -215,22 +186,16 @@ pub(crate) struct EntryIterator {
     stands: Option<(Vec<u8>, Meta)>,
 }
 
-/// Creates an iterator over a provider's entries at the current state, in key order; values without an entry are
-/// skipped. `range` may be null: all keys.
-///
-/// Thread-safe. On success the caller owns `*iter` and frees it with `waxseal_meta_iter_destroy`. Errors:
-/// `WAXSEAL_CLOSED`, `WAXSEAL_INVALID` for an invalid range.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_meta_iter_create(
-    family: *const waxseal_family_t,
-    range: *const waxseal_range_t,
-    provider: u16,
-    iter: *mut *mut waxseal_meta_iter_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (range, iter, error) = unsafe { (bounds(range), out(iter), out(error)) };
-    answer(error, || {
+calls! {
+    /// Creates an iterator over a provider's entries at the current state, in key order; values without an entry are
+    /// skipped. `range` may be null: all keys.
+    ///
+    /// Thread-safe. On success the caller owns `*iter` and frees it with `waxseal_meta_iter_destroy`. Errors:
+    /// `WAXSEAL_CLOSED`, `WAXSEAL_INVALID` for an invalid range.
+    fn waxseal_meta_iter_create(
+        family: *const waxseal_family_t, bounds range: *const waxseal_range_t, provider: u16,
+        out iter: *mut *mut waxseal_meta_iter_t,
+    ) {
         let place = iter.needed("iterator")?;
         let entries = with(family, |family| {
             let iter = family.iter_meta(range?, provider)?;
@@ -238,23 +203,15 @@ pub unsafe extern "C" fn waxseal_meta_iter_create(
         })?;
         place.set(issue(Mutex::new(entries))?);
         Ok(())
-    })
-}
+    }
 
-/// Moves to the next entry; the entry and its key are valid until the next call. `WAXSEAL_NOT_FOUND` past the end.
-/// Damage is one `WAXSEAL_CORRUPTION`; the next call continues behind it.
-///
-/// One thread at a time. Errors: `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_meta_iter_next(
-    iter: *mut waxseal_meta_iter_t,
-    key: *mut waxseal_slice_t,
-    entry: *mut waxseal_entry_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let (key, entry, error) = unsafe { (out(key), out(entry), out(error)) };
-    answer(error, || {
+    /// Moves to the next entry; the entry and its key are valid until the next call. `WAXSEAL_NOT_FOUND` past the end.
+    /// Damage is one `WAXSEAL_CORRUPTION`; the next call continues behind it.
+    ///
+    /// One thread at a time. Errors: `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`.
+    fn waxseal_meta_iter_next(
+        iter: *mut waxseal_meta_iter_t, out key: *mut waxseal_slice_t, out entry: *mut waxseal_entry_t,
+    ) {
         with_mut(iter.cast_const(), |entries: &mut EntryIterator| {
             entries.stands = None;
             entries.family.check()?;
@@ -269,7 +226,7 @@ pub unsafe extern "C" fn waxseal_meta_iter_next(
             });
             Ok(true)
         })
-    })
+    }
 }
 
 destroy! {

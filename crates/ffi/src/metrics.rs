@@ -10,7 +10,7 @@ use face::{Db, FamilyMetrics, Metrics, RecoveryReport};
 use crate::bytes::{give, waxseal_bytes_t};
 use crate::db::waxseal_db_t;
 use crate::declare::mirror;
-use crate::error::{answer, waxseal_error_t};
+use crate::error::{answer, calls, waxseal_error_t};
 use crate::handle::with;
 use crate::lent::{lent, out};
 
@@ -139,59 +139,37 @@ pub unsafe extern "C" fn waxseal_metric(
     })
 }
 
-/// Returns all metrics of a store as one JSON object: names as of `waxseal_metric`, values as integers. Counters start
-/// at the open.
-///
-/// Thread-safe. On success the caller owns `*text` and frees it with `waxseal_bytes_destroy`. Errors: `WAXSEAL_CLOSED`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_metrics_json(
-    db: *const waxseal_db_t,
-    text: *mut *mut waxseal_bytes_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let (text, error) = unsafe { (out(text), out(error)) };
-    answer(error, || {
+calls! {
+    /// Returns all metrics of a store as one JSON object: names as of `waxseal_metric`, values as integers. Counters
+    /// start at the open.
+    ///
+    /// Thread-safe. On success the caller owns `*text` and frees it with `waxseal_bytes_destroy`. Errors:
+    /// `WAXSEAL_CLOSED`.
+    fn waxseal_metrics_json(db: *const waxseal_db_t, out text: *mut *mut waxseal_bytes_t) {
         let text = text.needed("text")?;
         let all = with(db, |db| Ok(numbers(db)))?;
         give(text, json(&all).as_bytes())
-    })
-}
+    }
 
-/// Returns all metrics of a store as text for people.
-///
-/// Thread-safe. On success the caller owns `*text` and frees it with `waxseal_bytes_destroy`. Errors: `WAXSEAL_CLOSED`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_metrics_text(
-    db: *const waxseal_db_t,
-    text: *mut *mut waxseal_bytes_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let (text, error) = unsafe { (out(text), out(error)) };
-    answer(error, || {
+    /// Returns all metrics of a store as text for people.
+    ///
+    /// Thread-safe. On success the caller owns `*text` and frees it with `waxseal_bytes_destroy`. Errors:
+    /// `WAXSEAL_CLOSED`.
+    fn waxseal_metrics_text(db: *const waxseal_db_t, out text: *mut *mut waxseal_bytes_t) {
         let text = text.needed("text")?;
         let names_of = with(db, |db| Ok(db.metrics().to_string()))?;
         give(text, names_of.as_bytes())
-    })
-}
+    }
 
-/// Returns the result of the log's recovery when this store was opened: the replayed commits, and the bytes cut from
-/// its torn end. `set_aside` may be null. Otherwise it receives the name of the file in the store's directory that
-/// keeps the cut bytes, empty if none were cut.
-///
-/// Thread-safe. On success the caller owns `*set_aside` and frees it with `waxseal_bytes_destroy`. Errors:
-/// `WAXSEAL_CLOSED`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_recovery(
-    db: *const waxseal_db_t,
-    recovery: *mut waxseal_recovery_t,
-    set_aside: *mut *mut waxseal_bytes_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let (recovery, set_aside, error) = unsafe { (out(recovery), out(set_aside), out(error)) };
-    answer(error, || {
+    /// Returns the result of the log's recovery when this store was opened: the replayed commits, and the bytes cut
+    /// from its torn end. `set_aside` may be null. Otherwise it receives the name of the file in the store's directory
+    /// that keeps the cut bytes, empty if none were cut.
+    ///
+    /// Thread-safe. On success the caller owns `*set_aside` and frees it with `waxseal_bytes_destroy`. Errors:
+    /// `WAXSEAL_CLOSED`.
+    fn waxseal_recovery(
+        db: *const waxseal_db_t, out recovery: *mut waxseal_recovery_t, out set_aside: *mut *mut waxseal_bytes_t,
+    ) {
         let recovery = recovery.needed("recovery")?;
         let report = with(db, |db| Ok(db.recovery()))?;
         if !set_aside.is_nowhere() {
@@ -199,7 +177,7 @@ pub unsafe extern "C" fn waxseal_recovery(
         }
         recovery.set(waxseal_recovery_t::of(&report));
         Ok(())
-    })
+    }
 }
 
 #[cfg(test)]

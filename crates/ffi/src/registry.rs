@@ -8,10 +8,10 @@ use face::Session as Who;
 use face::registry::{Mode, Operation, RegisterOptions, Registration, Scope, Target, Values};
 
 use crate::declare::{destroy, field, finders, getters, mirror, setters};
-use crate::error::{answer, create, waxseal_error_t};
+use crate::error::{calls, create};
 use crate::failure::{Failure, Result};
 use crate::handle::{HandleKind, handle, issue, with, with_mut};
-use crate::lent::{Lent, Out, lent, out, waxseal_slice_t};
+use crate::lent::{Lent, Out, waxseal_slice_t};
 use crate::session::waxseal_session_t;
 
 /// The default for the pair.
@@ -137,30 +137,21 @@ fn is_any(operation: &str) -> bool {
     matches!(operation, "" | ANY)
 }
 
-/// Registers an operation on a target: every commit after this call logs it, no commit before does. A target is text
-/// (`users`, `users.john`, `cluster:`; docs/guide.md). An operation is its name (`Row.Write`, `Row.Delete`, ..); `*` or
-/// length 0 means any. `options` may be null. A second registration of a pair only replaces its options. `is_new`,
-/// unless null, receives whether the pair is new. Costs a synced commit. `waxseal_operation_warning` returns what a
-/// registration of an operation does not log.
-///
-/// Thread-safe, if no other thread uses the options meanwhile. Errors: `WAXSEAL_INVALID` for an invalid target, an
-/// unknown operation or family (a key need not exist), an operation that cannot occur on the target or below it (the
-/// message names where it occurs), conflicting options, and if the session lacks the right; `WAXSEAL_READ_ONLY`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_register(
-    session: *const waxseal_session_t,
-    target: *const u8,
-    target_len: usize,
-    operation: *const u8,
-    operation_len: usize,
-    options: *const waxseal_register_options_t,
-    is_new: *mut bool,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that bytes be readable, and outputs null or writable.
-    let (target, operation, is_new, error) =
-        unsafe { (lent(target, target_len), lent(operation, operation_len), out(is_new), out(error)) };
-    answer(error, || {
+calls! {
+    /// Registers an operation on a target: every commit after this call logs it, no commit before does. A target is
+    /// text (`users`, `users.john`, `cluster:`; docs/guide.md). An operation is its name (`Row.Write`, `Row.Delete`,
+    /// ..); `*` or length 0 means any. `options` may be null. A second registration of a pair only replaces its
+    /// options. `is_new`, unless null, receives whether the pair is new. Costs a synced commit.
+    /// `waxseal_operation_warning` returns what a registration of an operation does not log.
+    ///
+    /// Thread-safe, if no other thread uses the options meanwhile. Errors: `WAXSEAL_INVALID` for an invalid target, an
+    /// unknown operation or family (a key need not exist), an operation that cannot occur on the target or below it
+    /// (the message names where it occurs), conflicting options, and if the session lacks the right;
+    /// `WAXSEAL_READ_ONLY`.
+    fn waxseal_register(
+        session: *const waxseal_session_t, bytes target, bytes operation, options: *const waxseal_register_options_t,
+        out is_new: *mut bool,
+    ) {
         with(session, |who| {
             let (target, operation) = pair(who, target, operation)?;
             let new = match options.is_null() {
@@ -174,107 +165,62 @@ pub unsafe extern "C" fn waxseal_register(
             is_new.set(new);
             Ok(())
         })
-    })
-}
+    }
 
-/// Unregisters the pair, which is then no longer logged; its events stay. `was_there`, unless null, receives whether
-/// the pair was registered.
-///
-/// Thread-safe. Errors: as of `waxseal_register`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_unregister(
-    session: *const waxseal_session_t,
-    target: *const u8,
-    target_len: usize,
-    operation: *const u8,
-    operation_len: usize,
-    was_there: *mut bool,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that bytes be readable, and outputs null or writable.
-    let (target, operation, was_there, error) =
-        unsafe { (lent(target, target_len), lent(operation, operation_len), out(was_there), out(error)) };
-    answer(error, || {
+    /// Unregisters the pair, which is then no longer logged; its events stay. `was_there`, unless null, receives
+    /// whether the pair was registered.
+    ///
+    /// Thread-safe. Errors: as of `waxseal_register`.
+    fn waxseal_unregister(session: *const waxseal_session_t, bytes target, bytes operation, out was_there: *mut bool) {
         with(session, |who| {
             let (target, operation) = pair(who, target, operation)?;
             was_there.set(who.unregister(target, operation)?);
             Ok(())
         })
-    })
-}
+    }
 
-/// Sets `is_registered` to whether an operation, which must be named, on a target is logged, through any registration.
-///
-/// Thread-safe. Errors: as of `waxseal_register`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_is_registered(
-    session: *const waxseal_session_t,
-    target: *const u8,
-    target_len: usize,
-    operation: *const u8,
-    operation_len: usize,
-    is_registered: *mut bool,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that bytes be readable, and outputs null or writable.
-    let (target, operation, is_registered, error) =
-        unsafe { (lent(target, target_len), lent(operation, operation_len), out(is_registered), out(error)) };
-    answer(error, || {
+    /// Sets `is_registered` to whether an operation, which must be named, on a target is logged, through any
+    /// registration.
+    ///
+    /// Thread-safe. Errors: as of `waxseal_register`.
+    fn waxseal_is_registered(
+        session: *const waxseal_session_t, bytes target, bytes operation, out is_registered: *mut bool,
+    ) {
         let is_registered = is_registered.needed("answer")?;
         with(session, |who| {
             let (target, operation) = pair(who, target, operation)?;
             is_registered.set(who.is_registered(target, operation)?);
             Ok(())
         })
-    })
-}
+    }
 
-/// Sets `warning` to the reason why a registration of an operation logs less than its name suggests: `Row.Insert` is
-/// logged only for puts that the writer marks as inserts. `WAXSEAL_NOT_FOUND` if there is no such reason. The text is
-/// valid for the life of the process.
-///
-/// Thread-safe. Errors: `WAXSEAL_INVALID` for an unknown operation.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_operation_warning(
-    session: *const waxseal_session_t,
-    operation: *const u8,
-    operation_len: usize,
-    warning: *mut waxseal_slice_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that bytes be readable, and outputs null or writable.
-    let (operation, warning, error) = unsafe { (lent(operation, operation_len), out(warning), out(error)) };
-    answer(error, || {
+    /// Sets `warning` to the reason why a registration of an operation logs less than its name suggests: `Row.Insert`
+    /// is logged only for puts that the writer marks as inserts. `WAXSEAL_NOT_FOUND` if there is no such reason. The
+    /// text is valid for the life of the process.
+    ///
+    /// Thread-safe. Errors: `WAXSEAL_INVALID` for an unknown operation.
+    fn waxseal_operation_warning(
+        session: *const waxseal_session_t, bytes operation, out warning: *mut waxseal_slice_t,
+    ) {
         let operation = operation.text("operation")?;
         let known =
             with(session, |who| if is_any(operation) { Ok(None) } else { Ok(Some(who.operation(operation)?)) })?;
         let Some(text) = known.and_then(Operation::warning) else { return Ok(false) };
         warning.set(waxseal_slice_t::of(text.as_bytes()));
         Ok(true)
-    })
-}
+    }
 
-/// Defines an operation of the application, or finds it. The name has 1 to 64 letters, digits, `_`, `-` or `.`.
-/// `number`, unless null, receives the operation's number, which is the same in every store.
-///
-/// Thread-safe. Errors: `WAXSEAL_INVALID` for a name that is invalid or already has another meaning; otherwise as of a
-/// commit.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_define_operation(
-    session: *const waxseal_session_t,
-    name: *const u8,
-    name_len: usize,
-    number: *mut u16,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that bytes be readable, and outputs null or writable.
-    let (name, number, error) = unsafe { (lent(name, name_len), out(number), out(error)) };
-    answer(error, || {
+    /// Defines an operation of the application, or finds it. The name has 1 to 64 letters, digits, `_`, `-` or `.`.
+    /// `number`, unless null, receives the operation's number, which is the same in every store.
+    ///
+    /// Thread-safe. Errors: `WAXSEAL_INVALID` for a name that is invalid or already has another meaning; otherwise as
+    /// of a commit.
+    fn waxseal_define_operation(session: *const waxseal_session_t, bytes name, out number: *mut u16) {
         with(session, |who| {
             number.set(who.define_operation(name.text("name")?)?.number());
             Ok(())
         })
-    })
+    }
 }
 
 /// A list of registrations. It does not depend on the store, is readable from any thread, and is freed by
@@ -332,22 +278,15 @@ impl Registrations {
     }
 }
 
-/// Returns all registrations, ordered by target and operation.
-///
-/// Thread-safe. On success the caller owns `*registrations` and frees it with `waxseal_registrations_destroy`. Errors:
-/// `WAXSEAL_CLOSED`, `WAXSEAL_CORRUPTION` if the registry is damaged.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_registrations(
-    session: *const waxseal_session_t,
-    registrations: *mut *mut waxseal_registrations_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let (registrations, error) = unsafe { (out(registrations), out(error)) };
-    answer(error, || {
+calls! {
+    /// Returns all registrations, ordered by target and operation.
+    ///
+    /// Thread-safe. On success the caller owns `*registrations` and frees it with `waxseal_registrations_destroy`.
+    /// Errors: `WAXSEAL_CLOSED`, `WAXSEAL_CORRUPTION` if the registry is damaged.
+    fn waxseal_registrations(session: *const waxseal_session_t, out registrations: *mut *mut waxseal_registrations_t) {
         let registrations = registrations.needed("registrations")?;
         with(session, |who| Registrations::of(who, &who.registrations()?)?.give(registrations))
-    })
+    }
 }
 
 getters! {

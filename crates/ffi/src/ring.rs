@@ -4,10 +4,9 @@ use face::registry::{Ring, RingStats, WhenFull};
 
 use crate::db::waxseal_db_t;
 use crate::declare::{mirror, setters};
-use crate::error::{answer, waxseal_error_t};
+use crate::error::calls;
 use crate::failure::{Failure, Result};
 use crate::handle::with;
-use crate::lent::out;
 use crate::options::{step, waxseal_options_t};
 
 /// The writer waits for room.
@@ -53,30 +52,18 @@ mirror! {
     }
 }
 
-/// Returns the counters of the event ring.
-///
-/// Thread-safe. Errors: `WAXSEAL_INVALID` in a store that was opened without its registry, `WAXSEAL_CLOSED`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_event_ring(
-    db: *const waxseal_db_t,
-    ring: *mut waxseal_ring_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let (ring, error) = unsafe { (out(ring), out(error)) };
-    answer(error, || {
+calls! {
+    /// Returns the counters of the event ring.
+    ///
+    /// Thread-safe. Errors: `WAXSEAL_INVALID` in a store that was opened without its registry, `WAXSEAL_CLOSED`.
+    fn waxseal_event_ring(db: *const waxseal_db_t, out ring: *mut waxseal_ring_t) {
         let ring = ring.needed("numbers")?;
         ring.set(waxseal_ring_t::of(with(db, |db| Ok(db.registry().event_ring()?))?));
         Ok(())
-    })
-}
+    }
 
-/// Waits until every async event accepted so far is in the log.
-///
-/// Thread-safe. Errors: as of a commit; `WAXSEAL_INVALID` in a store that was opened without its registry.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_drain_events(db: *mut waxseal_db_t, error: *mut *mut waxseal_error_t) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let error = unsafe { out(error) };
-    answer(error, || with(db.cast_const(), |db| Ok(db.registry().drain_events()?)))
+    /// Waits until every async event accepted so far is in the log.
+    ///
+    /// Thread-safe. Errors: as of a commit; `WAXSEAL_INVALID` in a store that was opened without its registry.
+    fn waxseal_drain_events(db: *mut waxseal_db_t) { with(db.cast_const(), |db| Ok(db.registry().drain_events()?)) }
 }

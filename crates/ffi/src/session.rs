@@ -8,7 +8,7 @@ use crate::batch::waxseal_batch_t;
 use crate::bytes::{give, waxseal_bytes_t};
 use crate::db::waxseal_db_t;
 use crate::declare::destroy;
-use crate::error::{answer, waxseal_error_t};
+use crate::error::{answer, calls, waxseal_error_t};
 use crate::family::waxseal_family_t;
 use crate::family_options::{family_settings, waxseal_family_options_t};
 use crate::handle::{HandleKind, handle, issue, with};
@@ -58,59 +58,37 @@ pub unsafe extern "C" fn waxseal_session_open(
     })
 }
 
-/// Returns the name of a session; `-` for the unnamed session.
-///
-/// Thread-safe. On success the caller owns `*name` and frees it with `waxseal_bytes_destroy`. Errors: `WAXSEAL_CLOSED`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_session_name(
-    session: *const waxseal_session_t,
-    name: *mut *mut waxseal_bytes_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let (name, error) = unsafe { (out(name), out(error)) };
-    answer(error, || with(session, |session| give(name.needed("name")?, session.name().as_bytes())))
-}
+calls! {
+    /// Returns the name of a session; `-` for the unnamed session.
+    ///
+    /// Thread-safe. On success the caller owns `*name` and frees it with `waxseal_bytes_destroy`. Errors:
+    /// `WAXSEAL_CLOSED`.
+    fn waxseal_session_name(session: *const waxseal_session_t, out name: *mut *mut waxseal_bytes_t) {
+        with(session, |session| give(name.needed("name")?, session.name().as_bytes()))
+    }
 
-/// As `waxseal_family_open`, but the handle writes under the session's identity.
-///
-/// Thread-safe. On success the caller owns `*family` and frees it with `waxseal_family_destroy`. Errors: as of
-/// `waxseal_family_open`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_session_family_open(
-    session: *const waxseal_session_t,
-    name: *const u8,
-    name_len: usize,
-    family: *mut *mut waxseal_family_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (name, family, error) = unsafe { (lent(name, name_len), out(family), out(error)) };
-    answer(error, || {
+    /// As `waxseal_family_open`, but the handle writes under the session's identity.
+    ///
+    /// Thread-safe. On success the caller owns `*family` and frees it with `waxseal_family_destroy`. Errors: as of
+    /// `waxseal_family_open`.
+    fn waxseal_session_family_open(
+        session: *const waxseal_session_t, bytes name, out family: *mut *mut waxseal_family_t,
+    ) {
         let family = family.needed("column family")?;
         let opened = with(session, |session| Ok(session.column_family(name.text("name")?)?))?;
         family.set(issue(opened)?);
         Ok(())
-    })
-}
+    }
 
-/// As `waxseal_family_create`, but creates the family and writes through the handle under the session's identity.
-/// `options` may be null.
-///
-/// Thread-safe. On success the caller owns `*family` and frees it with `waxseal_family_destroy`. Errors: as of
-/// `waxseal_family_create`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_session_family_create(
-    session: *const waxseal_session_t,
-    name: *const u8,
-    name_len: usize,
-    options: *const waxseal_family_options_t,
-    family: *mut *mut waxseal_family_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (name, family, error) = unsafe { (lent(name, name_len), out(family), out(error)) };
-    answer(error, || {
+    /// As `waxseal_family_create`, but creates the family and writes through the handle under the session's identity.
+    /// `options` may be null.
+    ///
+    /// Thread-safe. On success the caller owns `*family` and frees it with `waxseal_family_destroy`. Errors: as of
+    /// `waxseal_family_create`.
+    fn waxseal_session_family_create(
+        session: *const waxseal_session_t, bytes name, options: *const waxseal_family_options_t,
+        out family: *mut *mut waxseal_family_t,
+    ) {
         let family = family.needed("column family")?;
         let made = with(session, |session| {
             let settings = family_settings(options, session.store())?;
@@ -118,74 +96,43 @@ pub unsafe extern "C" fn waxseal_session_family_create(
         })?;
         family.set(issue(made)?);
         Ok(())
-    })
-}
+    }
 
-/// As `waxseal_family_drop`, under the session's identity. The events of the family's rows and its registrations stay.
-///
-/// Thread-safe. Errors: as of `waxseal_family_drop`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_session_family_drop(
-    session: *const waxseal_session_t,
-    name: *const u8,
-    name_len: usize,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (name, error) = unsafe { (lent(name, name_len), out(error)) };
-    answer(error, || with(session, |session| Ok(session.drop_column_family(name.text("name")?)?)))
-}
+    /// As `waxseal_family_drop`, under the session's identity. The events of the family's rows and its registrations
+    /// stay.
+    ///
+    /// Thread-safe. Errors: as of `waxseal_family_drop`.
+    fn waxseal_session_family_drop(session: *const waxseal_session_t, bytes name) {
+        with(session, |session| Ok(session.drop_column_family(name.text("name")?)?))
+    }
 
-/// Creates an empty batch that commits under the session's identity.
-///
-/// Thread-safe. On success the caller owns `*batch` and frees it with `waxseal_batch_destroy`. Errors:
-/// `WAXSEAL_CLOSED`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_session_batch_create(
-    session: *const waxseal_session_t,
-    batch: *mut *mut waxseal_batch_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let (batch, error) = unsafe { (out(batch), out(error)) };
-    answer(error, || {
+    /// Creates an empty batch that commits under the session's identity.
+    ///
+    /// Thread-safe. On success the caller owns `*batch` and frees it with `waxseal_batch_destroy`. Errors:
+    /// `WAXSEAL_CLOSED`.
+    fn waxseal_session_batch_create(session: *const waxseal_session_t, out batch: *mut *mut waxseal_batch_t) {
         let batch = batch.needed("batch")?;
         batch.set(issue(Mutex::new(with(session, |session| Ok(session.batch()))?.into()))?);
         Ok(())
-    })
-}
+    }
 
-/// Returns the authentication method of a session. `WAXSEAL_NOT_FOUND` for an unauthenticated session.
-///
-/// Thread-safe. On `WAXSEAL_OK` the caller owns `*how` and frees it with `waxseal_bytes_destroy`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_session_authenticated(
-    session: *const waxseal_session_t,
-    how: *mut *mut waxseal_bytes_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let (how, error) = unsafe { (out(how), out(error)) };
-    answer(error, || {
+    /// Returns the authentication method of a session. `WAXSEAL_NOT_FOUND` for an unauthenticated session.
+    ///
+    /// Thread-safe. On `WAXSEAL_OK` the caller owns `*how` and frees it with `waxseal_bytes_destroy`.
+    fn waxseal_session_authenticated(session: *const waxseal_session_t, out how: *mut *mut waxseal_bytes_t) {
         with(session, |session| match session.authenticated() {
             Some(said) => give(how.needed("way of authentication")?, said.as_bytes()).map(|()| true),
             None => Ok(false),
         })
-    })
-}
+    }
 
-/// Records the end of the session: writes an event if `Session.Close` of `engine:session` is registered, and has no
-/// other effect. The handle must still be destroyed; families and batches opened from the session stay usable.
-///
-/// Thread-safe. Errors: as of a commit for the event.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_session_close(
-    session: *const waxseal_session_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let error = unsafe { out(error) };
-    answer(error, || with(session, |session| Ok(session.clone().close()?)))
+    /// Records the end of the session: writes an event if `Session.Close` of `engine:session` is registered, and has no
+    /// other effect. The handle must still be destroyed; families and batches opened from the session stay usable.
+    ///
+    /// Thread-safe. Errors: as of a commit for the event.
+    fn waxseal_session_close(session: *const waxseal_session_t) {
+        with(session, |session| Ok(session.clone().close()?))
+    }
 }
 
 destroy! {

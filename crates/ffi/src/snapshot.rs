@@ -4,10 +4,10 @@ use face::{ColumnFamily, Db, Snapshot};
 
 use crate::db::waxseal_db_t;
 use crate::declare::destroy;
-use crate::error::{answer, waxseal_error_t};
+use crate::error::calls;
 use crate::failure::Result;
 use crate::handle::{HandleKind, handle, issue, with};
-use crate::lent::{Out, out};
+use crate::lent::Out;
 
 /// The state of all column families of a store at one point in time. Usable from any thread. Destroyed by
 /// `waxseal_snapshot_destroy`; until then the versions that it sees take space.
@@ -73,53 +73,32 @@ pub(crate) fn lend_resident<R>(
     }
 }
 
-/// Creates a snapshot of the store's current state.
-///
-/// Thread-safe. On success the caller owns `*snapshot` and frees it with `waxseal_snapshot_destroy`. Errors:
-/// `WAXSEAL_CLOSED`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_snapshot_create(
-    db: *mut waxseal_db_t,
-    snapshot: *mut *mut waxseal_snapshot_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let (snapshot, error) = unsafe { (out(snapshot), out(error)) };
-    answer(error, || take_one(db.cast_const(), snapshot, Db::snapshot))
-}
+calls! {
+    /// Creates a snapshot of the store's current state.
+    ///
+    /// Thread-safe. On success the caller owns `*snapshot` and frees it with `waxseal_snapshot_destroy`. Errors:
+    /// `WAXSEAL_CLOSED`.
+    fn waxseal_snapshot_create(db: *mut waxseal_db_t, out snapshot: *mut *mut waxseal_snapshot_t) {
+        take_one(db.cast_const(), snapshot, Db::snapshot)
+    }
 
-/// Creates a snapshot of the last commit known to be durable: the state that a crash of the machine at this moment
-/// would leave.
-///
-/// Thread-safe. On success the caller owns `*snapshot` and frees it with `waxseal_snapshot_destroy`. Errors:
-/// `WAXSEAL_CLOSED`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_snapshot_create_durable(
-    db: *mut waxseal_db_t,
-    snapshot: *mut *mut waxseal_snapshot_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let (snapshot, error) = unsafe { (out(snapshot), out(error)) };
-    answer(error, || take_one(db.cast_const(), snapshot, Db::durable_snapshot))
-}
+    /// Creates a snapshot of the last commit known to be durable: the state that a crash of the machine at this moment
+    /// would leave.
+    ///
+    /// Thread-safe. On success the caller owns `*snapshot` and frees it with `waxseal_snapshot_destroy`. Errors:
+    /// `WAXSEAL_CLOSED`.
+    fn waxseal_snapshot_create_durable(db: *mut waxseal_db_t, out snapshot: *mut *mut waxseal_snapshot_t) {
+        take_one(db.cast_const(), snapshot, Db::durable_snapshot)
+    }
 
-/// Returns the snapshot's sequence number: the snapshot sees the commits up to it.
-///
-/// Thread-safe.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_snapshot_seqno(
-    snapshot: *const waxseal_snapshot_t,
-    seqno: *mut u64,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let (seqno, error) = unsafe { (out(seqno), out(error)) };
-    answer(error, || {
+    /// Returns the snapshot's sequence number: the snapshot sees the commits up to it.
+    ///
+    /// Thread-safe.
+    fn waxseal_snapshot_seqno(snapshot: *const waxseal_snapshot_t, out seqno: *mut u64) {
         let seqno = seqno.needed("seqno")?;
         seqno.set(with(snapshot, |snapshot| Ok(snapshot.seqno()?))?);
         Ok(())
-    })
+    }
 }
 
 destroy! {

@@ -8,13 +8,13 @@ use face::{ColumnFamily, TableInfo};
 
 use crate::db::waxseal_db_t;
 use crate::declare::{destroy, finders, getters, mirror};
-use crate::error::{answer, verdict_number, waxseal_error_t};
+use crate::error::{calls, verdict_number};
 use crate::events::waxseal_field_t;
 use crate::failure::Result;
 use crate::family::waxseal_family_t;
 use crate::fields::{Flat, flat};
 use crate::handle::{Handle, HandleKind, handle, issue, with};
-use crate::lent::{Out, out, waxseal_slice_t};
+use crate::lent::{Out, waxseal_slice_t};
 use crate::registry::WAXSEAL_FOREVER;
 
 /// The case concerns a table file, identified by the number in its name.
@@ -61,44 +61,26 @@ where
     Ok(())
 }
 
-fn tables(
-    family: *const waxseal_family_t,
-    tables: *mut *mut waxseal_tables_t,
-    error: *mut *mut waxseal_error_t,
-    list: impl FnOnce(&ColumnFamily) -> Result<Vec<TableInfo>>,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let (tables, error) = unsafe { (out(tables), out(error)) };
-    answer(error, || give(tables.needed("tables")?, with(family, list)?))
-}
+calls! {
+    /// Returns the family's current table files, upper levels first. Costs no I/O.
+    ///
+    /// Thread-safe. On success the caller owns `*tables` and frees it with `waxseal_tables_destroy`. Errors:
+    /// `WAXSEAL_CLOSED`.
+    fn waxseal_tables(family: *const waxseal_family_t, out tables: *mut *mut waxseal_tables_t) {
+        give(tables.needed("tables")?, with(family, |family| Ok(family.tables()?))?)
+    }
 
-/// Returns the family's current table files, upper levels first. Costs no I/O.
-///
-/// Thread-safe. On success the caller owns `*tables` and frees it with `waxseal_tables_destroy`. Errors:
-/// `WAXSEAL_CLOSED`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_tables(
-    family: *const waxseal_family_t,
-    tables: *mut *mut waxseal_tables_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    self::tables(family, tables, error, |family| Ok(family.tables()?))
-}
-
-/// Returns the family's damaged tables that are excluded from compaction until they are repaired.
-///
-/// Thread-safe. On success the caller owns `*tables` and frees it with `waxseal_tables_destroy`. Errors:
-/// `WAXSEAL_CLOSED`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_barred_tables(
-    family: *const waxseal_family_t,
-    tables: *mut *mut waxseal_tables_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    self::tables(family, tables, error, |family| {
-        let barred: HashSet<u64> = family.barred_tables()?.into_iter().collect();
-        Ok(family.tables()?.into_iter().filter(|table| barred.contains(&table.number)).collect())
-    })
+    /// Returns the family's damaged tables that are excluded from compaction until they are repaired.
+    ///
+    /// Thread-safe. On success the caller owns `*tables` and frees it with `waxseal_tables_destroy`. Errors:
+    /// `WAXSEAL_CLOSED`.
+    fn waxseal_barred_tables(family: *const waxseal_family_t, out tables: *mut *mut waxseal_tables_t) {
+        let list = |family: &ColumnFamily| {
+            let barred: HashSet<u64> = family.barred_tables()?.into_iter().collect();
+            Ok(family.tables()?.into_iter().filter(|table| barred.contains(&table.number)).collect())
+        };
+        give(tables.needed("tables")?, with(family, list)?)
+    }
 }
 
 getters! {
@@ -153,20 +135,15 @@ mirror! {
     }
 }
 
-/// Returns the ranges of permanently lost records: reads in them return `WAXSEAL_CORRUPTION`, until a repair lifts the
-/// fence.
-///
-/// Thread-safe. On success the caller owns `*fences` and frees it with `waxseal_fences_destroy`. Errors:
-/// `WAXSEAL_CLOSED`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_fences(
-    family: *const waxseal_family_t,
-    fences: *mut *mut waxseal_fences_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let (fences, error) = unsafe { (out(fences), out(error)) };
-    answer(error, || give(fences.needed("fences")?, with(family, |family| Ok(family.fences()?))?))
+calls! {
+    /// Returns the ranges of permanently lost records: reads in them return `WAXSEAL_CORRUPTION`, until a repair lifts
+    /// the fence.
+    ///
+    /// Thread-safe. On success the caller owns `*fences` and frees it with `waxseal_fences_destroy`. Errors:
+    /// `WAXSEAL_CLOSED`.
+    fn waxseal_fences(family: *const waxseal_family_t, out fences: *mut *mut waxseal_fences_t) {
+        give(fences.needed("fences")?, with(family, |family| Ok(family.fences()?))?)
+    }
 }
 
 getters! {
@@ -222,24 +199,17 @@ mirror! {
     }
 }
 
-/// Returns the tables and key ranges that are or were in quarantine, ordered by family, as recorded in
-/// `system_metadata.quarantine`.
-///
-/// Thread-safe. On success the caller owns `*cases` and frees it with `waxseal_cases_destroy`. Errors:
-/// `WAXSEAL_INVALID` in a store that was opened without its registry; otherwise as of reads.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_quarantined(
-    db: *const waxseal_db_t,
-    cases: *mut *mut waxseal_cases_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that outputs be null or writable.
-    let (cases, error) = unsafe { (out(cases), out(error)) };
-    answer(error, || {
+calls! {
+    /// Returns the tables and key ranges that are or were in quarantine, ordered by family, as recorded in
+    /// `system_metadata.quarantine`.
+    ///
+    /// Thread-safe. On success the caller owns `*cases` and frees it with `waxseal_cases_destroy`. Errors:
+    /// `WAXSEAL_INVALID` in a store that was opened without its registry; otherwise as of reads.
+    fn waxseal_quarantined(db: *const waxseal_db_t, out cases: *mut *mut waxseal_cases_t) {
         let cases = cases.needed("cases")?;
         let found = with(db, |db| Ok(db.registry().quarantined()?))?;
         give(cases, found.into_iter().map(|case| FlatCase { fields: flat(&case.payload), case }).collect())
-    })
+    }
 }
 
 getters! {

@@ -1,82 +1,43 @@
 //! Single writes.
 
-use crate::error::{answer, waxseal_error_t};
+use crate::error::calls;
 use crate::family::waxseal_family_t;
 use crate::handle::with;
-use crate::lent::{lent, out};
 use crate::write_options::{waxseal_write_options_t, write_settings};
 
-/// Sets a key to a value, with the store's durability. Keys have up to 65,535 bytes, values up to 3 GiB less one.
-///
-/// Thread-safe. Errors: `WAXSEAL_INVALID` for a key or value that is too long, or null with a length; `WAXSEAL_IO`,
-/// `WAXSEAL_HALTED`, `WAXSEAL_READ_ONLY`, `WAXSEAL_CLOSED`. A failed call has written nothing, unless the message says
-/// otherwise.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_put(
-    family: *mut waxseal_family_t,
-    key: *const u8,
-    key_len: usize,
-    value: *const u8,
-    value_len: usize,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (key, value, error) = unsafe { (lent(key, key_len), lent(value, value_len), out(error)) };
-    answer(error, || with(family.cast_const(), |family| Ok(family.put(key.key()?, value.value()?)?)))
-}
+calls! {
+    /// Sets a key to a value, with the store's durability. Keys have up to 65,535 bytes, values up to 3 GiB less one.
+    ///
+    /// Thread-safe. Errors: `WAXSEAL_INVALID` for a key or value that is too long, or null with a length; `WAXSEAL_IO`,
+    /// `WAXSEAL_HALTED`, `WAXSEAL_READ_ONLY`, `WAXSEAL_CLOSED`. A failed call has written nothing, unless the message
+    /// says otherwise.
+    fn waxseal_put(family: *mut waxseal_family_t, bytes key, bytes value) {
+        with(family.cast_const(), |family| Ok(family.put(key.key()?, value.value()?)?))
+    }
 
-/// Sets a key to a value, with options. `options` may be null.
-///
-/// Thread-safe, if no other thread uses the options meanwhile. Errors: as of `waxseal_put`; `WAXSEAL_INVALID` for
-/// invalid options.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_put_with(
-    family: *mut waxseal_family_t,
-    options: *const waxseal_write_options_t,
-    key: *const u8,
-    key_len: usize,
-    value: *const u8,
-    value_len: usize,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (key, value, error) = unsafe { (lent(key, key_len), lent(value, value_len), out(error)) };
-    answer(error, || {
+    /// Sets a key to a value, with options. `options` may be null.
+    ///
+    /// Thread-safe, if no other thread uses the options meanwhile. Errors: as of `waxseal_put`; `WAXSEAL_INVALID` for
+    /// invalid options.
+    fn waxseal_put_with(
+        family: *mut waxseal_family_t, options: *const waxseal_write_options_t, bytes key, bytes value,
+    ) {
         let options = write_settings(options)?;
         with(family.cast_const(), |family| Ok(family.put_with(key.key()?, value.value()?, options)?))
-    })
-}
+    }
 
-/// Deletes a key; a missing key is not an error.
-///
-/// Thread-safe. Errors: as of `waxseal_put`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_delete(
-    family: *mut waxseal_family_t,
-    key: *const u8,
-    key_len: usize,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (key, error) = unsafe { (lent(key, key_len), out(error)) };
-    answer(error, || with(family.cast_const(), |family| Ok(family.delete(key.key()?)?)))
-}
+    /// Deletes a key; a missing key is not an error.
+    ///
+    /// Thread-safe. Errors: as of `waxseal_put`.
+    fn waxseal_delete(family: *mut waxseal_family_t, bytes key) {
+        with(family.cast_const(), |family| Ok(family.delete(key.key()?)?))
+    }
 
-/// Deletes a key, with options; a missing key is not an error. `options` may be null.
-///
-/// Thread-safe, if no other thread uses the options meanwhile. Errors: as of `waxseal_put_with`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_delete_with(
-    family: *mut waxseal_family_t,
-    options: *const waxseal_write_options_t,
-    key: *const u8,
-    key_len: usize,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (key, error) = unsafe { (lent(key, key_len), out(error)) };
-    answer(error, || {
+    /// Deletes a key, with options; a missing key is not an error. `options` may be null.
+    ///
+    /// Thread-safe, if no other thread uses the options meanwhile. Errors: as of `waxseal_put_with`.
+    fn waxseal_delete_with(family: *mut waxseal_family_t, options: *const waxseal_write_options_t, bytes key) {
         let options = write_settings(options)?;
         with(family.cast_const(), |family| Ok(family.delete_with(key.key()?, options)?))
-    })
+    }
 }

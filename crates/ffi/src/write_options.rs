@@ -6,10 +6,9 @@ use face::WriteOptions;
 
 use crate::call::status_of;
 use crate::declare::destroy;
-use crate::error::{answer, create, waxseal_error_t};
+use crate::error::{calls, create};
 use crate::failure::Result;
 use crate::handle::{HandleKind, handle, with_mut};
-use crate::lent::{lent, out};
 use crate::options::durability;
 
 /// Options of a write: its durability, and the annotations stored with its value. Options that are not set keep their
@@ -53,24 +52,14 @@ pub extern "C" fn waxseal_write_options_set_durability(options: *mut waxseal_wri
     })
 }
 
-/// Adds a label to the record: a name with a text, both UTF-8. Of several labels with one name, the last wins.
-///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for text that is not UTF-8.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_write_options_add_label(
-    options: *mut waxseal_write_options_t,
-    name: *const u8,
-    name_len: usize,
-    text: *const u8,
-    text_len: usize,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (name, text, error) = unsafe { (lent(name, name_len), lent(text, text_len), out(error)) };
-    answer(error, || {
+calls! {
+    /// Adds a label to the record: a name with a text, both UTF-8. Of several labels with one name, the last wins.
+    ///
+    /// One thread at a time. Errors: `WAXSEAL_INVALID` for text that is not UTF-8.
+    fn waxseal_write_options_add_label(options: *mut waxseal_write_options_t, bytes name, bytes text) {
         let (name, text) = (name.text("name of the label")?, text.text("text of the label")?);
         set(options, |options| options.label(name, text))
-    })
+    }
 }
 
 /// Logs the put as `Row.Insert` instead of `Row.Update`. This affects the event only: the put overwrites like any

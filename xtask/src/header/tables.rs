@@ -1,4 +1,4 @@
-//! The tables of `crates/ffi/src/declare.rs`, expanded as far as a header needs it.
+//! The tables of `declare.rs` and `error.rs` of crates/ffi/src, expanded as far as a header needs it.
 //!
 //! In: the text of a source file. Out: the same text with every table replaced by the functions or the struct that its
 //! macro declares, without bodies. cbindgen reads no macros.
@@ -31,6 +31,8 @@ enum Shape {
         is_unsafe: bool,
         threads: &'static str,
     },
+    /// Functions with a body and a place for an error. They state their threads themselves.
+    Calls,
     /// Functions that create an object.
     Create,
     Struct,
@@ -44,6 +46,7 @@ fn shape(line: &str) -> Option<Shape> {
         "setters! {" => Some(Shape::Functions { is_unsafe: false, threads: ONE_THREAD }),
         "getters! {" | "destroy! {" => Some(Shape::Functions { is_unsafe: false, threads: ANY_THREAD }),
         "finders! {" => Some(Shape::Functions { is_unsafe: true, threads: ANY_THREAD }),
+        "calls! {" => Some(Shape::Calls),
         "create! {" => Some(Shape::Create),
         "mirror! {" => Some(Shape::Struct),
         _ => None,
@@ -61,18 +64,19 @@ fn expand(shape: Shape, table: &[&str]) -> Result<String, String> {
     if shape == Shape::Struct {
         return structure(table);
     }
-    let rows = rows(table)?;
+    let rows = rows(table, if shape == Shape::Calls { '}' } else { ';' })?;
     Ok(rows.iter().map(|row| function(shape, row)).collect::<Result<Vec<_>, _>>()?.concat())
 }
 
 /// A row of a table of functions.
 struct Row {
     doc: Vec<String>,
-    /// The code up to the `;` at its end, on one line.
+    /// The code up to the sign at its end, on one line.
     code: String,
 }
 
-fn rows(table: &[&str]) -> Result<Vec<Row>, String> {
+/// The rows of a table, each of which ends with a sign outside of brackets, or with the bracket that it is.
+fn rows(table: &[&str], sign: char) -> Result<Vec<Row>, String> {
     let mut rows = Vec::new();
     let mut row = Row { doc: Vec::new(), code: String::new() };
     for line in table.iter().map(|line| line.trim()) {
@@ -81,7 +85,7 @@ fn rows(table: &[&str]) -> Result<Vec<Row>, String> {
             continue;
         }
         row.code.extend([line, " "]);
-        if let Some(end) = at_top(&row.code, ';') {
+        if let Some(end) = at_top(&row.code, sign) {
             row.code.truncate(end);
             let ended = std::mem::replace(&mut row, Row { doc: Vec::new(), code: String::new() });
             // The first row may name what the macro uses.
@@ -93,32 +97,40 @@ fn rows(table: &[&str]) -> Result<Vec<Row>, String> {
     if row.code.trim().is_empty() { Ok(rows) } else { Err(format!("has a row without its end: {}", row.code)) }
 }
 
-/// The first place of a sign outside of brackets.
+/// The first place of a sign outside of brackets; of a closing bracket, the end of what it closes.
 fn at_top(code: &str, sign: char) -> Option<usize> {
     let mut depth = 0;
     for (at, c) in code.char_indices() {
         match c {
             '(' | '[' | '{' => depth += 1,
             ')' | ']' | '}' => depth -= 1,
-            c if c == sign && depth == 0 => return Some(at),
             _ => {}
+        }
+        if c == sign && depth == 0 {
+            return Some(at);
         }
     }
     None
 }
 
 fn function(shape: Shape, row: &Row) -> Result<String, String> {
-    let signature = row.code.split(" =>").next().unwrap_or(&row.code).trim();
+    let end = if shape == Shape::Calls { " {" } else { " =>" };
+    let signature = row.code.split(end).next().unwrap_or(&row.code).trim();
     let (name, rest) = signature
         .strip_prefix("fn ")
         .and_then(|rest| rest.split_once('('))
         .ok_or_else(|| format!("has a row that is no function: {signature}"))?;
     let (parameters, result) = rest.rsplit_once(')').ok_or_else(|| format!("has no end of parameters: {signature}"))?;
     let parameters = parameters.replace(';', ",");
-    let mut parameters = parameters.split_whitespace().collect::<Vec<_>>().join(" ").trim_end_matches(',').to_owned();
+    let parameters = parameters.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut parameters = parameters.trim_end_matches(',').split(", ").map(lent_argument).collect::<Vec<_>>().join(", ");
     let result = result.trim().strip_prefix("-> ").unwrap_or("i32");
     let (is_unsafe, threads) = match shape {
         Shape::Functions { is_unsafe, threads } => (is_unsafe, threads.to_owned()),
+        Shape::Calls => {
+            parameters.push_str(", error: *mut *mut waxseal_error_t");
+            (true, String::new())
+        }
         Shape::Create | Shape::Struct => {
             let place = parameters.split(':').next().unwrap_or("").to_owned();
             parameters.push_str(", error: *mut *mut waxseal_error_t");
@@ -128,13 +140,23 @@ fn function(shape: Shape, row: &Row) -> Result<String, String> {
         }
     };
     let mut doc = row.doc.clone();
-    if !doc.iter().any(|line| [ANY_THREAD, ONE_THREAD].iter().any(|words| line.starts_with(&words[..words.len() - 1])))
-    {
+    let is_sentence =
+        |line: &String| [ANY_THREAD, ONE_THREAD].iter().any(|words| line.starts_with(&words[..words.len() - 1]));
+    if !threads.is_empty() && !doc.iter().any(is_sentence) {
         doc.extend([String::new(), threads]);
     }
     let kind = if is_unsafe { "unsafe extern" } else { "extern" };
     let head = "#[unsafe(no_mangle)]\n";
     Ok(format!("{}{head}pub {kind} \"C\" fn {name}({parameters}) -> {result} {{}}\n\n", wrapped(&doc, WIDTH)))
+}
+
+/// C's form of an argument: bytes are a pointer and a length.
+fn lent_argument(argument: &str) -> String {
+    match argument.split_once(' ') {
+        Some(("bytes", name)) => format!("{name}: *const u8, {name}_len: usize"),
+        Some(("out" | "bounds", pointer)) => pointer.to_owned(),
+        _ => argument.to_owned(),
+    }
 }
 
 /// A struct without the conversions of its fields.
@@ -301,6 +323,38 @@ pub one: u64,
 /// Two.
 pub two: [u8; 2],
 }
+";
+        assert_eq!(expanded(text).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_call_takes_bytes_and_places_and_an_error() {
+        let text = "\
+calls! {
+    /// Puts it.
+    ///
+    /// Thread-safe.
+    fn put(it: *mut it_t, bytes key, out at: *mut u64) {
+        let x = f(key, at)?;
+        if x { Ok(()) } else { g() }
+    }
+
+    /// Ends it.
+    fn end(it: *mut it_t) { g(it) }
+}
+";
+        let expected = "\
+/// Puts it.
+///
+/// Thread-safe.
+#[unsafe(no_mangle)]
+pub unsafe extern \"C\" fn put(it: *mut it_t, key: *const u8, key_len: usize, at: *mut u64, \
+error: *mut *mut waxseal_error_t) -> i32 {}
+
+/// Ends it.
+#[unsafe(no_mangle)]
+pub unsafe extern \"C\" fn end(it: *mut it_t, error: *mut *mut waxseal_error_t) -> i32 {}
+
 ";
         assert_eq!(expanded(text).unwrap(), expected);
     }
