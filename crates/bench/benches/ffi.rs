@@ -1,7 +1,9 @@
-//! What a call through the C library costs, beside the same call in Rust: get, put, and iteration by steps and by batches of rows.
+//! The cost of a call through the C library, beside the same call in Rust: get, put, and iteration by steps and by
+//! batches of rows.
 //!
-//! `cargo bench -p waxseal-ffi` measures. The library is the shared one, built by cargo in the same profile and loaded as a C program
-//! would load it; the Rust side is the face, in this program. Both have the same records.
+//! `cargo bench -p waxseal-bench --bench ffi` measures. The library is the shared one, built by cargo in the same
+//! profile and loaded as a C program would load it; the Rust side is the Rust API, in this program. Both have the same
+//! records.
 
 #![allow(unsafe_code, reason = "it calls the C library")]
 
@@ -11,7 +13,7 @@ use std::process::Command;
 use std::ptr::{null, null_mut};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use face::Db;
+use waxseal::Db;
 
 /// Records of a store, or a few if nothing is measured.
 fn records() -> u64 {
