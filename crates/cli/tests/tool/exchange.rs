@@ -32,17 +32,6 @@ fn an_export_keeps_labels_and_counts_the_metadata_left_behind() {
     assert_eq!(giver.code(&refused), 1, "a policy without seals exports no entries");
 }
 
-#[test]
-fn an_export_in_a_name_is_an_event() {
-    let giver = Tool::new();
-    giver.ok(&["put", "a", "value"]);
-    giver.ok(&args("export", &giver.path("read"), &[]));
-    let events = || giver.text(&["log", "engine:store", "Engine.Export"]);
-    assert_eq!(events(), "", "without a name the store is only read");
-    giver.ok(&args("export", &giver.path("told"), &["--as", "bob"]));
-    assert_eq!(events().lines().count(), 1, "{}", events());
-}
-
 /// Opening a pipe waits for its other end, for ever.
 #[cfg(unix)]
 #[test]

@@ -1,4 +1,4 @@
-//! Bad rows: where a load stops, what `--atomic` and `--skip-bad` make of them, and a dump whose reader leaves early.
+//! Bad rows that `--skip-bad` skips and counts, and a dump whose reader leaves early.
 
 use std::fs;
 use std::io::Read;
@@ -10,36 +10,6 @@ use crate::{Tool, args};
 
 /// Three good rows, a bad one on line 4, a good one.
 const BAD_CSV: &str = "id,name\n1,a\n2,b\n3\n4,d\n";
-
-fn failure(tool: &Tool, verb: &[std::ffi::OsString]) -> (Option<i32>, String, Value) {
-    let output = tool.run(verb);
-    let said = String::from_utf8(output.stderr).unwrap();
-    let object = serde_json::from_slice(&output.stdout).unwrap_or_default();
-    (output.status.code(), said, object)
-}
-
-#[test]
-fn a_bad_row_says_how_many_are_loaded() {
-    let tool = Tool::new();
-    fs::write(tool.path("bad.csv"), BAD_CSV).unwrap();
-    let (code, said, object) = failure(&tool, &args("load", &tool.path("bad.csv"), &["--json"]));
-    assert_eq!((code, &object["ok"], &object["records"]), (Some(1), &Value::from(false), &Value::from(2)), "{said}");
-    assert!(said.contains("line 4: 1 fields instead of 2; 2 records before it were loaded"), "{said}");
-    assert_eq!(tool.text(&["scan", "--keys-only"]), "1\n2\n");
-}
-
-#[test]
-fn an_atomic_load_is_all_or_nothing() {
-    let tool = Tool::new();
-    fs::write(tool.path("bad.csv"), BAD_CSV).unwrap();
-    let (code, said, object) = failure(&tool, &args("load", &tool.path("bad.csv"), &["--json", "--atomic"]));
-    assert_eq!((code, &object["records"]), (Some(1), &Value::from(0)), "{said}");
-    assert!(said.contains("nothing was loaded"), "{said}");
-    assert!(!tool.path("store").exists(), "not even a store was made");
-    let loaded = tool.ok(&args("load", &tool.path("bad.csv"), &["--atomic", "--skip-bad"]));
-    assert_eq!(String::from_utf8(loaded).unwrap(), "loaded 3 records; skipped 1 bad row\n");
-    assert_eq!(tool.text(&["scan", "--keys-only"]), "1\n2\n4\n");
-}
 
 #[test]
 fn bad_rows_are_skipped_and_counted_in_every_format() {
@@ -57,21 +27,6 @@ fn bad_rows_are_skipped_and_counted_in_every_format() {
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(said.lines().filter(|line| line.contains("skipped")).count() as i32, bad, "{said}");
         assert_eq!(tool.text(&["scan", "--keys-only"]).lines().count() as i32, good, "{name}");
-    }
-}
-
-/// The csv crate takes the end of the file for the end of the field, so that all rows behind the quote were part of one value.
-#[test]
-fn a_quote_that_is_not_closed_is_a_bad_row() {
-    for (name, content) in [("in.csv", "id,v\n1,a\n2,\"b\n3,c\n4,d\n"), ("in.tsv", "id\tv\n1\ta\n2\t\"b\n3\tc\n4\td\n")]
-    {
-        let tool = Tool::new();
-        fs::write(tool.path(name), content).unwrap();
-        let (code, said, object) = failure(&tool, &args("load", &tool.path(name), &["--json"]));
-        assert_eq!((code, &object["records"]), (Some(1), &Value::from(1)), "{said}");
-        assert!(said.contains("line 3: a quoted field is not closed before the end of the file"), "{said}");
-        let loaded = tool.ok(&args("load", &tool.path(name), &["--skip-bad"]));
-        assert_eq!(String::from_utf8(loaded).unwrap(), "loaded 1 record; skipped 1 bad row\n");
     }
 }
 

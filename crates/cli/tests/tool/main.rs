@@ -12,7 +12,6 @@ mod transcripts;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, Permissions};
-use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
@@ -63,63 +62,6 @@ impl Tool {
     fn code(&self, args: &[impl AsRef<OsStr>]) -> i32 {
         self.run(args).status.code().unwrap()
     }
-
-    fn with_input(&self, args: &[&str], input: &[u8]) -> Output {
-        let mut child = self.command(args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        child.stdin.take().unwrap().write_all(input).unwrap();
-        child.wait_with_output().unwrap()
-    }
-}
-
-#[test]
-fn put_get_del() {
-    let tool = Tool::new();
-    tool.ok(&["put", "key", "value"]);
-    assert_eq!(tool.ok(&["get", "key"]), b"value");
-    tool.ok(&["put", "key", ""]);
-    assert_eq!(tool.ok(&["get", "key"]), b"");
-
-    assert!(tool.with_input(&["put", "piped", "-"], b"\x00\xff\n").status.success());
-    assert_eq!(tool.ok(&["get", "piped"]), b"\x00\xff\n");
-    fs::write(tool.path("file"), b"from a file").unwrap();
-    tool.ok(&[OsStr::new("put"), OsStr::new("filed"), OsStr::new("--file"), tool.path("file").as_os_str()]);
-    assert_eq!(tool.ok(&["get", "filed"]), b"from a file");
-
-    let raw = OsStr::from_bytes(b"\xfe\xff");
-    tool.ok(&[OsStr::new("put"), raw, raw]);
-    assert_eq!(tool.ok(&["--hex", "get", "feff"]), b"feff");
-    tool.ok(&["--hex", "put", "00", "0a"]);
-    assert_eq!(tool.ok(&["--hex", "get", "00"]), b"0a");
-
-    tool.ok(&["del", "key"]);
-    assert_eq!(tool.code(&["get", "key"]), 2);
-    tool.ok(&["del", "key"]);
-
-    tool.ok(&["--cf", "other", "put", "key", "elsewhere"]);
-    assert_eq!(tool.code(&["get", "key"]), 2);
-    assert_eq!(tool.ok(&["get", "key", "--cf", "other"]), b"elsewhere");
-}
-
-#[test]
-fn scan() {
-    let tool = Tool::new();
-    for key in ["a", "b1", "b2", "c"] {
-        tool.ok(&["put", key, &key.to_uppercase()]);
-    }
-    assert_eq!(tool.text(&["scan"]), "a\tA\nb1\tB1\nb2\tB2\nc\tC\n");
-    assert_eq!(tool.text(&["scan", "--from", "b", "--to", "b2"]), "b1\tB1\n");
-    assert_eq!(tool.text(&["scan", "--prefix", "b", "--keys-only", "--reverse"]), "b2\nb1\n");
-    assert_eq!(tool.text(&["scan", "--reverse", "--limit", "2"]), "c\tC\nb2\tB2\n");
-    assert_eq!(tool.text(&["scan", "--from", "c", "--to", "a"]), "");
-    assert_eq!(tool.text(&["--hex", "scan", "--prefix", "63"]), "63\t43\n");
-
-    let odd = OsStr::from_bytes(b"tab\there\xff");
-    tool.ok(&[OsStr::new("put"), odd, OsStr::new("line\nline \\ grün")]);
-    assert_eq!(tool.text(&["scan", "--prefix", "tab"]), "tab\\there\\xff\tline\\nline \\\\ grün\n");
-    let rows = tool.text(&["--json", "scan", "--from", "c"]);
-    let rows: Vec<Value> = rows.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(rows[0], serde_json::json!({ "key": { "text": "c" }, "value": { "text": "C" } }));
-    assert_eq!(rows[1]["key"], serde_json::json!({ "hex": "7461620968657265ff" }));
 }
 
 #[test]
@@ -358,45 +300,6 @@ fn another_engines_database_is_named_and_left_alone() {
 }
 
 #[test]
-fn digests_speak_of_content_alone() {
-    let (one, other) = (Tool::new(), Tool::new());
-    for key in ["a", "b", "c"] {
-        one.ok(&["put", key, "value"]);
-    }
-    for key in ["c", "b", "b", "a"] {
-        other.ok(&["put", key, "value"]);
-    }
-    other.ok(&["compact"]);
-    assert_eq!(one.text(&["digest"]), other.text(&["digest"]));
-    assert!(one.text(&["digest"]).starts_with("3\t"));
-    assert_eq!(one.json(&["digest", "--from", "b"])["count"], 2);
-    other.ok(&["put", "c", "valve"]);
-    assert_ne!(one.text(&["digest"]), other.text(&["digest"]));
-    assert_eq!(one.text(&["digest", "--to", "c"]), other.text(&["digest", "--to", "c"]));
-}
-
-#[test]
-fn an_export_is_taken_in_elsewhere() {
-    let (giver, taker) = (Tool::new(), Tool::new());
-    for key in ["a", "b", "c"] {
-        giver.ok(&["put", key, "value"]);
-    }
-    let parcel = |name: &str| giver.path(name);
-    assert_eq!(taker.code(&args("import", &parcel("none"), &[])), 1);
-    for (policy, sealed) in [("labels", 3), ("seals", 3), ("strip", 0)] {
-        giver.ok(&args("export", &parcel(policy), &["--policy", policy]));
-        let imported: Value =
-            serde_json::from_slice(&taker.ok(&args("import", &parcel(policy), &["--json", "--cf", policy]))).unwrap();
-        assert_eq!((&imported["records"], &imported["sealed"]), (&Value::from(3), &Value::from(sealed)), "{policy}");
-        assert_eq!(giver.text(&["digest"]), taker.text(&["digest", "--cf", policy]));
-    }
-    giver.ok(&args("export", &parcel("some"), &["--from", "b", "--policy", "paper-safe"]));
-    taker.ok(&args("import", &parcel("some"), &["--cf", "some"]));
-    assert_eq!(taker.text(&["scan", "--cf", "some"]), "b\tvalue\nc\tvalue\n");
-    assert_eq!(giver.code(&args("export", &parcel("some"), &[])), 1, "not over what is there");
-}
-
-#[test]
 fn a_flipped_bit_is_found_read_around_and_repaired() {
     let tool = Tool::new();
     let table = tool.damage(2000, |bytes| bytes[0] ^= 1);
@@ -577,72 +480,8 @@ fn what_cannot_be_loaded_is_in_the_exit_code() {
     assert!(output.status.code() == Some(6) && said.contains("skipped 1; not loaded 1"), "{said}");
 }
 
-#[test]
-fn a_dump_stays_inside_its_destination() {
-    let tool = Tool::new();
-    for key in ["../outside", "/tmp/waxseal-outside", "a", "a/b", "x//y", ""] {
-        tool.ok(&["put", key, "v"]);
-    }
-    let back = tool.path("back");
-    let output = tool.run(&[OsStr::new("--json"), OsStr::new("dump"), back.as_os_str()]);
-    assert_eq!(output.status.code(), Some(6), "what cannot be a file is reported");
-    let dumped: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((dumped["files"].as_u64(), dumped["skipped"].as_array().unwrap().len()), (Some(1), 5));
-    assert!(!tool.path("outside").exists() && !Path::new("/tmp/waxseal-outside").exists());
-    assert_eq!(fs::read(back.join("a")).unwrap(), b"v");
-}
-
 fn args<'a>(verb: &'a str, path: &'a Path, more: &[&'a str]) -> Vec<OsString> {
     [OsStr::new(verb), path.as_os_str()].into_iter().chain(more.iter().map(OsStr::new)).map(OsStr::to_owned).collect()
-}
-
-#[test]
-fn rows_of_csv_come_back() {
-    let tool = Tool::new();
-    let table = "id,name\n1,\"Ada, Countess\"\n10,grün\n2,\"two\nlines\"\n";
-    fs::write(tool.path("in.csv"), table).unwrap();
-    tool.ok(&args("load", &tool.path("in.csv"), &[]));
-    assert_eq!(tool.text(&["get", "1"]), r#"{"id":"1","name":"Ada, Countess"}"#);
-    tool.ok(&args("dump", &tool.path("out.csv"), &[]));
-    assert_eq!(fs::read_to_string(tool.path("out.csv")).unwrap(), table);
-
-    fs::write(tool.path("in.tsv"), "name\tid\na\tx\nb\ty\n").unwrap();
-    tool.ok(&args("load", &tool.path("in.tsv"), &["--cf", "tsv", "--key", "id"]));
-    assert_eq!(
-        tool.text(&["--cf", "tsv", "scan"]),
-        "x\t{\"name\":\"a\",\"id\":\"x\"}\ny\t{\"name\":\"b\",\"id\":\"y\"}\n"
-    );
-    assert_eq!(tool.text(&["--cf", "tsv", "dump", "-", "--format", "tsv"]), "name\tid\na\tx\nb\ty\n");
-
-    assert_eq!(tool.code(&args("load", &tool.path("in.csv"), &["--key", "none"])), 1);
-    fs::write(tool.path("bad.csv"), "a,b\n1\n").unwrap();
-    assert_eq!(tool.code(&args("load", &tool.path("bad.csv"), &[])), 1);
-}
-
-#[test]
-fn rows_of_json_come_back() {
-    let tool = Tool::new();
-    let rows = "{\"id\":1,\"tags\":[\"a\"]}\n{\"id\":2,\"n\":1.50}\n";
-    let output = tool.with_input(&["load", "-", "--format", "jsonl", "--key", "id"], rows.as_bytes());
-    assert!(output.status.success());
-    assert_eq!(tool.text(&["get", "2"]), r#"{"id":2,"n":1.50}"#, "the row as it was");
-    assert_eq!(tool.text(&["dump", "-"]), rows);
-    let fault = tool.with_input(&["load", "-", "--format", "jsonl", "--key", "none"], rows.as_bytes());
-    assert_eq!(fault.status.code(), Some(1));
-}
-
-#[test]
-fn any_bytes_come_back_from_any_row_format() {
-    for format in ["jsonl", "csv", "tsv"] {
-        let tool = Tool::new();
-        for (key, value) in [("", "00ff0a"), ("ff5c09", "22"), ("61", "")] {
-            tool.ok(&["--hex", "put", key, value]);
-        }
-        let file = tool.path("out");
-        tool.ok(&args("dump", &file, &["--format", format]));
-        tool.ok(&args("load", &file, &["--format", format, "--cf", "copy"]));
-        assert_eq!(tool.text(&["scan"]), tool.text(&["scan", "--cf", "copy"]), "{format}");
-    }
 }
 
 #[test]

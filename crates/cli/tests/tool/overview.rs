@@ -1,28 +1,11 @@
-//! What a person sees of a store and of the tool: stats, families, closing lines, help, completions, manual pages.
+//! What a person sees of a store and of the tool: stats, closing lines, help, completions, manual pages.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 
-use serde_json::Value;
-
 use crate::Tool;
-
-#[test]
-fn families_are_listed() {
-    let tool = Tool::new();
-    tool.ok(&["put", "a", "1"]);
-    tool.ok(&["put", "b", "1"]);
-    tool.ok(&["del", "b"]);
-    tool.ok(&["--cf", "users", "put", "a", "1"]);
-    assert_eq!(tool.text(&["families"]), "default\nusers\n");
-    assert_eq!(tool.text(&["families", "--rows"]), "default\t1\nusers\t1\n");
-    assert!(tool.text(&["families", "--all"]).lines().count() > 2);
-    let rows = tool.text(&["--json", "families", "--rows"]);
-    let rows: Vec<Value> = rows.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(rows[0], serde_json::json!({ "name": "default", "rows": 1 }));
-}
 
 /// The store of one small record: its log and ring have only the blocks that they use.
 #[test]
