@@ -1,11 +1,13 @@
 //! `cargo xtask test`: every test of the workspace, counted.
 //!
-//! In: a list of runs, each a program whose output says how many tests passed. Out: that output as it comes, then one line
-//! `N passed, N failed`. A program that dies, or does not compile, counts as one failure even if it named none.
+//! In: a list of runs, each a program whose output says how many tests passed. Out: that output, then one line
+//! `N passed, N failed`. The runs in Rust come first, one after the other; those in C and Python run two at a time.
+//! A program that dies, or does not compile, counts as one failure even if it named none.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Which face the tests belong to.
@@ -19,6 +21,8 @@ enum Face {
 /// What a run is started with.
 enum Program {
     Cargo,
+    /// `cargo test` of the one build with planted bugs.
+    Planted,
     Python,
     /// The Python of an environment in which the package is installed, with this backend.
     Package(&'static str),
@@ -34,7 +38,7 @@ struct Run {
     needs: Option<(&'static str, &'static str)>,
 }
 
-/// All runs, in their order. A new kind of test is a new line here.
+/// All runs, in the order in which each face starts its own. A new kind of test is a new line here.
 const RUNS: &[Run] = &[
     Run {
         face: Face::Rust,
@@ -67,69 +71,26 @@ const RUNS: &[Run] = &[
         arguments: &["test", "-p", "waxseal-leveldb", "--locked", "--no-fail-fast"],
         needs: None,
     },
-    // zstd builds C, and a feature compiles planted bugs in: no plain build has either. One build has both, but a planted
-    // bug affects its whole process, so that these tests run apart.
+    // A planted bug affects its whole process, so that tests of these names run apart.
     Run {
         face: Face::Rust,
         name: "tables packed with zstd",
-        program: Program::Cargo,
-        arguments: &[
-            "test",
-            "-p",
-            "waxseal-lsm",
-            "--locked",
-            "--no-fail-fast",
-            "--features",
-            "zstd,planted",
-            "--lib",
-            "--test",
-            "simulation",
-            "--",
-            "packed",
-            "sst::tests::rebuild",
-        ],
+        program: Program::Planted,
+        arguments: &["--lib", "--test", "simulation", "--", "packed", "sst::tests::rebuild"],
         needs: Some(("crates/lsm/src/sst", "mod")),
     },
     Run {
         face: Face::Rust,
         name: "planted bugs of the engine",
-        program: Program::Cargo,
-        arguments: &[
-            "test",
-            "-p",
-            "waxseal-lsm",
-            "--locked",
-            "--no-fail-fast",
-            "--features",
-            "zstd,planted",
-            "--test",
-            "*planted*",
-            "--test",
-            "simulation",
-            "planted",
-        ],
+        program: Program::Planted,
+        arguments: &["--test", "*planted*", "--test", "simulation", "planted"],
         needs: Some(("crates/lsm/tests", "planted")),
     },
     Run {
         face: Face::Rust,
         name: "planted bugs of stamps, registry and log",
-        program: Program::Cargo,
-        arguments: &[
-            "test",
-            "-p",
-            "waxseal-meta",
-            "-p",
-            "waxseal-registry",
-            "--locked",
-            "--no-fail-fast",
-            "--features",
-            "waxseal-meta/planted,waxseal-registry/planted",
-            "--test",
-            "stamps",
-            "--test",
-            "events",
-            "planted",
-        ],
+        program: Program::Planted,
+        arguments: &["--test", "stamps", "--test", "events", "planted"],
         needs: Some(("crates/registry/tests/events", "planted")),
     },
     Run {
@@ -154,6 +115,22 @@ const RUNS: &[Run] = &[
         arguments: PYTEST,
         needs: None,
     },
+];
+
+/// The build for all runs with planted bugs or zstd, which no plain build has: zstd builds C. All these runs choose the
+/// same packages and features, since cargo compiles the engine once for each set of features.
+const PLANTED: &[&str] = &[
+    "test",
+    "-p",
+    "waxseal-lsm",
+    "-p",
+    "waxseal-meta",
+    "-p",
+    "waxseal-registry",
+    "--locked",
+    "--no-fail-fast",
+    "--features",
+    "waxseal-lsm/zstd,waxseal-lsm/planted,waxseal-meta/planted,waxseal-registry/planted",
 ];
 
 /// Tests of the Python package, away from its sources, so that the installed one is tested.
@@ -203,51 +180,94 @@ struct Tally {
     failed: u64,
 }
 
+/// Number of C and Python runs at a time. Most of their programs use one processor; those of Rust use all.
+const SIDE_BY_SIDE: usize = 2;
+
+/// The outcome of a run, and the time that it took.
+struct Done {
+    name: &'static str,
+    tally: Tally,
+    time: Duration,
+}
+
 /// Runs what was chosen and prints the count as the last line.
 pub(crate) fn run(root: &Path, choice: Choice) -> ExitCode {
-    let mut sum = Tally::default();
-    let mut times: Vec<(&str, Duration)> = Vec::new();
-    for run in RUNS.iter().filter(|run| choice.wants(run.face)) {
-        if !run.needs.is_none_or(|(folder, part)| has_file(&root.join(folder), part)) {
-            println!("{}: nothing yet", run.name);
-            continue;
-        }
-        let start = Instant::now();
-        let Some(tally) = execute(root, run, choice.quick) else { continue };
-        times.push((run.name, start.elapsed()));
-        sum.passed += tally.passed;
-        sum.failed += tally.failed;
-    }
-    for (name, time) in times {
+    let chosen = RUNS.iter().filter(|run| choice.wants(run.face));
+    let (rust, others): (Vec<&Run>, Vec<&Run>) = chosen.partition(|run| run.face == Face::Rust);
+    let mut done: Vec<Done> =
+        rust.iter().filter_map(|run| timed(root, run, choice.quick, &mut std::io::stdout().lock())).collect();
+    done.extend(side_by_side(root, &others, choice.quick));
+    let sum = |count: fn(&Tally) -> u64| done.iter().map(|run| count(&run.tally)).sum::<u64>();
+    let (passed, failed) = (sum(|tally| tally.passed), sum(|tally| tally.failed));
+    for Done { name, time, .. } in &done {
         println!("{name}: {:.1} s", time.as_secs_f64());
     }
-    println!("{} passed, {} failed", sum.passed, sum.failed);
-    if sum.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    println!("{passed} passed, {failed} failed");
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Carries out runs, several at a time. The output of each is printed when it ends.
+fn side_by_side(root: &Path, runs: &[&Run], quick: bool) -> Vec<Done> {
+    let (waiting, done) = (Mutex::new(runs.iter()), Mutex::new(Vec::new()));
+    let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
+    std::thread::scope(|scope| {
+        for _ in 0..SIDE_BY_SIDE {
+            scope.spawn(|| {
+                while let Some(run) = next() {
+                    let mut text = Vec::new();
+                    let ended = timed(root, run, quick, &mut text);
+                    let _ = std::io::stdout().lock().write_all(&text);
+                    done.lock().unwrap_or_else(PoisonError::into_inner).extend(ended);
+                }
+            });
+        }
+    });
+    done.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Carries out a run and measures its time. `None` if there was nothing to run.
+fn timed(root: &Path, run: &Run, quick: bool, out: &mut impl Write) -> Option<Done> {
+    if !run.needs.is_none_or(|(folder, part)| has_file(&root.join(folder), part)) {
+        say(out, &format!("{}: nothing yet", run.name));
+        return None;
+    }
+    let start = Instant::now();
+    let tally = execute(root, run, quick, out)?;
+    Some(Done { name: run.name, tally, time: start.elapsed() })
+}
+
+/// Prints a line of our own. A reader who has left does not stop the tests.
+fn say(out: &mut impl Write, line: &str) {
+    let _ = writeln!(out, "{line}");
 }
 
 /// Runs one program to its end. None if it was skipped, which it says in one line.
-fn execute(root: &Path, run: &Run, quick: bool) -> Option<Tally> {
-    println!("== {}", run.name);
+fn execute(root: &Path, run: &Run, quick: bool, out: &mut impl Write) -> Option<Tally> {
+    say(out, &format!("== {}", run.name));
+    let failed = Some(Tally { passed: 0, failed: 1 });
     let program = match run.program {
-        Program::Cargo => crate::cargo(),
+        Program::Cargo | Program::Planted => crate::cargo(),
         Program::Python => match python(FORMAT_READER, "sys") {
             Some(program) => program,
-            None => return skipped(run.name, FORMAT_READER),
+            None => return skipped(run.name, FORMAT_READER, out),
         },
         Program::Package(_) => {
             let Some(python) = python(crate::python::OLDEST, "sys, venv, ensurepip") else {
-                return skipped(run.name, crate::python::OLDEST);
+                return skipped(run.name, crate::python::OLDEST, out);
             };
             match crate::python::environment(root, &python) {
                 Ok(program) => program.to_string_lossy().into_owned(),
                 Err(what) => {
-                    println!("{}: {what}", run.name);
-                    return Some(Tally { passed: 0, failed: 1 });
+                    say(out, &format!("{}: {what}", run.name));
+                    return failed;
                 }
             }
         }
     };
     let mut command = Command::new(program);
+    if matches!(run.program, Program::Planted) {
+        command.args(PLANTED);
+    }
     command.args(run.arguments).current_dir(root);
     if quick {
         command.env(QUICK, "1");
@@ -257,28 +277,28 @@ fn execute(root: &Path, run: &Run, quick: bool) -> Option<Tally> {
     }
     // cargo test and pytest count on standard output, unittest on standard error; the other stream is passed through.
     match run.program {
-        Program::Cargo | Program::Package(_) => command.stdout(Stdio::piped()),
+        Program::Cargo | Program::Planted | Program::Package(_) => command.stdout(Stdio::piped()),
         Program::Python => command.stderr(Stdio::piped()),
     };
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(error) => {
-            println!("{}: cannot be started: {error}", run.name);
-            return Some(Tally { passed: 0, failed: 1 });
+            say(out, &format!("{}: cannot be started: {error}", run.name));
+            return failed;
         }
     };
     let mut tally = match (child.stdout.take(), child.stderr.take()) {
-        (Some(stream), _) => listen(stream, &mut std::io::stdout().lock()),
-        (None, Some(stream)) => listen(stream, &mut std::io::stdout().lock()),
+        (Some(stream), _) => listen(stream, out),
+        (None, Some(stream)) => listen(stream, out),
         (None, None) => Tally::default(),
     };
     let succeeded = child.wait().is_ok_and(|status| status.success());
     if !succeeded && tally.failed == 0 {
-        println!("{}: ended without success, though it named no failed test", run.name);
+        say(out, &format!("{}: ended without success, though it named no failed test", run.name));
         tally.failed = 1;
     }
     if succeeded && tally == Tally::default() {
-        println!("{}: no test was counted", run.name);
+        say(out, &format!("{}: no test was counted", run.name));
         tally.failed = 1;
     }
     Some(tally)
@@ -364,8 +384,8 @@ fn words_after<'a>(line: &'a str, start: &str) -> Vec<&'a str> {
 const FORMAT_READER: (u32, u32) = (3, 9);
 
 /// Says what is skipped, in one line.
-fn skipped(name: &str, (major, minor): (u32, u32)) -> Option<Tally> {
-    println!("{name}: skipped, there is no whole Python {major}.{minor} or newer here");
+fn skipped(name: &str, (major, minor): (u32, u32), out: &mut impl Write) -> Option<Tally> {
+    say(out, &format!("{name}: skipped, there is no whole Python {major}.{minor} or newer here"));
     None
 }
 
@@ -424,6 +444,18 @@ mod tests {
     fn several_results_are_summed() {
         let log = "test result: ok. 1 passed; 0 failed;\nnoise\ntest result: FAILED. 4 passed; 5 failed;\n";
         assert_eq!(count(log), Tally { passed: 5, failed: 5 });
+    }
+
+    #[test]
+    fn runs_that_go_side_by_side_are_all_counted() {
+        let silent =
+            |name| Run { face: Face::C, name, program: Program::Cargo, arguments: &["--version"], needs: None };
+        let runs = ["a", "b", "c"].map(silent);
+        let done = side_by_side(&crate::root(), &runs.iter().collect::<Vec<_>>(), false);
+        let mut names: Vec<&str> = done.iter().map(|run| run.name).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["a", "b", "c"]);
+        assert!(done.iter().all(|run| run.tally == Tally { passed: 0, failed: 1 }), "no test was counted");
     }
 
     #[test]
