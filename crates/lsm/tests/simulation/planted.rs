@@ -3,6 +3,7 @@
 //! Alone in its process: `cargo test -p waxseal-lsm --features planted --test simulation planted`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::{Command, Stdio};
 
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::db::At;
@@ -86,39 +87,68 @@ fn is_found() -> bool {
     false
 }
 
-#[test]
-fn planted_bugs_are_found() {
-    let only = std::env::var("WAXSEAL_BUG").ok();
+/// Processes that share the bugs: a planted bug affects its whole process, and each search runs in one thread.
+const PROCESSES: usize = 2;
+
+/// The variable that tells a process its share.
+const SHARE: &str = "WAXSEAL_BUG_SHARE";
+
+/// How a bug is found.
+type Search = fn() -> bool;
+
+fn all() -> impl Iterator<Item = (Bug, Search)> {
+    let others = Bug::ALL.into_iter().map(|bug| (bug, is_found as Search));
+    others.chain(Bug::OF_EXPIRY.into_iter().map(|bug| (bug, expiring::is_found as Search)))
+}
+
+/// Searches for bugs one after the other; first, for `clean`, without a bug. Returns the number of bugs.
+fn search(clean: Option<Search>, bugs: impl Iterator<Item = (Bug, Search)>) -> usize {
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
-    let clean = only.is_some() || !is_found();
-    let mut missed = Vec::new();
-    let mut found = Vec::new();
-    for bug in Bug::ALL {
-        if only.as_ref().is_some_and(|only| *only != format!("{bug:?}")) {
-            continue;
-        }
-        plant(Some(bug));
-        if is_found() {
-            found.push(bug)
-        } else {
-            missed.push(bug)
-        }
-        plant(None);
-    }
-    let clean = clean && (only.is_some() || !expiring::is_found());
-    for bug in Bug::OF_EXPIRY.into_iter().filter(|bug| only.as_ref().is_none_or(|only| *only == format!("{bug:?}"))) {
-        plant(Some(bug));
-        if expiring::is_found() {
-            found.push(bug)
-        } else {
-            missed.push(bug)
-        }
-        plant(None);
-    }
+    let clean = clean.is_none_or(|search| !search());
+    let (found, missed): (Vec<_>, Vec<_>) = bugs
+        .map(|(bug, search)| {
+            plant(Some(bug));
+            let is_found = search();
+            plant(None);
+            (bug, is_found)
+        })
+        .partition(|(_, is_found)| *is_found);
     std::panic::set_hook(hook);
-    println!("found: {found:?}");
     assert!(clean, "the suite fails without a planted bug");
     assert!(missed.is_empty(), "not found: {missed:?}");
-    assert!(only.is_some() || found.len() >= Bug::ALL.len() + Bug::OF_EXPIRY.len());
+    found.len()
+}
+
+/// Searches in several processes, each a run of this test with its share.
+fn search_in_processes() {
+    let start = |share: usize| {
+        let mut program = Command::new(std::env::current_exe().expect("the program of this test"));
+        program.args(["--exact", "planted::planted_bugs_are_found", "--nocapture"]).env(SHARE, share.to_string());
+        program.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a second run of this test")
+    };
+    let processes: Vec<_> = (0..PROCESSES).map(start).collect();
+    let found = processes.into_iter().map(|process| {
+        let output = process.wait_with_output().expect("its end");
+        let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+        assert!(output.status.success(), "{text}");
+        let count = text.lines().find_map(|line| line.strip_prefix("found: ")?.parse::<usize>().ok());
+        count.unwrap_or_else(|| panic!("no search took place:\n{text}"))
+    });
+    assert_eq!(found.sum::<usize>(), Bug::ALL.len() + Bug::OF_EXPIRY.len());
+}
+
+#[test]
+fn planted_bugs_are_found() {
+    let variable = |name| std::env::var(name).ok();
+    if let Some(only) = variable("WAXSEAL_BUG") {
+        search(None, all().filter(|(bug, _)| format!("{bug:?}") == only));
+    } else if let Some(share) = variable(SHARE) {
+        let share: usize = share.parse().expect("the number of a share");
+        let clean: [Search; PROCESSES] = [is_found, expiring::is_found];
+        let bugs = all().enumerate().filter(|(n, _)| n % PROCESSES == share).map(|(_, bug)| bug);
+        println!("\nfound: {}", search(Some(clean[share]), bugs));
+    } else {
+        search_in_processes();
+    }
 }
