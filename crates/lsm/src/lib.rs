@@ -10,7 +10,7 @@
 //! version, merge                              pictures of the levels; many cursors as one
 //! values                                      where large values live
 //! wal, memtable, sst                          the three places where a record lives
-//! batch, frame, record, pointer, order, cursor, codec, checksum, header, identity, names, options, policy, prefetch, sampler, error, seam, expiry, lost_range, ledger, descriptors, interrupt, key_text, planted, inject, scripts
+//! batch, frame, record, pointer, order, cursor, codec, checksum, header, identity, names, options, policy, prefetch, sampler, error, seam, expiry, lost_range, ledger, descriptors, interrupt, key_text, planted, inject
 //! env                                         files, time, randomness, threads
 //! ```
 //!
@@ -47,8 +47,6 @@ mod prefetch;
 pub mod read;
 pub mod record;
 mod sampler;
-#[cfg(test)]
-mod scripts;
 pub mod seam;
 pub mod sst;
 pub mod values;

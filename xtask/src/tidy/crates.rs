@@ -5,6 +5,7 @@ use std::path::Path;
 /// The storeys of the house, lowest first. Packages of one storey do not know each other.
 const STOREYS: &[&[&str]] = &[
     &["waxseal-lsm"],
+    &["waxseal-testing"],
     &["waxseal-meta"],
     &["waxseal-registry"],
     &["waxseal-table"],
@@ -22,11 +23,21 @@ const STOREYS: &[&[&str]] = &[
     &["waxseal-papers", "waxseal-fuzz"],
 ];
 
-/// What the tests of a package may import although it is above: the simulation of the engine runs sealed stores too, and the seals
-/// that it runs are to be the real ones; fault injection and the paper's store are in the laboratory. The libraries are built
-/// without them.
-const FOR_TESTS: &[(&str, &str)] =
-    &[("waxseal-lsm", "waxseal-meta"), ("waxseal-lsm", "waxseal-lab"), ("waxseal-meta", "waxseal-lab")];
+/// What the tests of a package may import although it is above: the tests of the engine share their tools with the crates above
+/// it, the simulation of the engine runs sealed stores too, and fault injection and the paper's store are in the laboratory. The
+/// libraries are built without them.
+const FOR_TESTS: &[(&str, &str)] = &[
+    ("waxseal-lsm", "waxseal-testing"),
+    ("waxseal-lsm", "waxseal-meta"),
+    ("waxseal-lsm", "waxseal-lab"),
+    ("waxseal-meta", "waxseal-lab"),
+];
+
+/// What only tests import, and packages for development that stand above.
+const TEST_BENCH: &str = "waxseal-testing";
+
+/// Packages that are not shipped.
+const DEVELOPMENT: &[&str] = &["waxseal-lab", "waxseal-papers", "waxseal-bench"];
 
 /// Dependencies that do not lead down, and packages that stand on no storey.
 pub(super) fn upward(root: &Path) -> Vec<String> {
@@ -45,6 +56,9 @@ fn upward_in(manifest: &str) -> Vec<String> {
     let mut faults = Vec::new();
     for (name, for_tests) in dependencies(manifest) {
         match storey(&name) {
+            Some(_) if name == TEST_BENCH && !for_tests && !DEVELOPMENT.contains(&package.as_str()) => {
+                faults.push(format!("{package} ships {name}, which is for tests"));
+            }
             Some(_) if for_tests && FOR_TESTS.contains(&(package.as_str(), name.as_str())) => {}
             Some(other) if other >= own => faults.push(format!("{package} imports {name}, which is not below it")),
             Some(_) => {}
@@ -118,6 +132,14 @@ mod tests {
         assert!(upward_in(manifest).is_empty());
         assert_eq!(upward_in(&manifest.replace("dev-", "")).len(), 1);
         assert_eq!(upward_in(&manifest.replace("meta", "registry")).len(), 1);
+    }
+
+    #[test]
+    fn the_test_bench_is_for_tests() {
+        let manifest = "[package]\nname = \"waxseal\"\n[dependencies]\nwaxseal-testing = { path = \"../testing\" }\n";
+        assert_eq!(upward_in(manifest), ["waxseal ships waxseal-testing, which is for tests"]);
+        assert!(upward_in(&manifest.replace("[dep", "[dev-dep")).is_empty());
+        assert!(upward_in(&manifest.replace("\"waxseal\"", "\"waxseal-lab\"")).is_empty());
     }
 
     #[test]

@@ -1,13 +1,15 @@
 //! Golden transcripts: commands as a user types them, and everything that the tool answers.
 //!
-//! A file of `crates/cli/scripts` is a list of steps: shell lines, `---`, the expected output and error output in the order
-//! of their arrival, and an empty line. Lines that begin with `#` are comments. A step that fails ends with `[exit N]`.
-//! Each file runs in an empty directory of its own, with the tool on the path and `WAXSEAL_DIR=d`. Empty lines of the
-//! output are left out. With `WAXSEAL_GOLDEN=1` the output is written instead of compared: read the diff.
+//! The files of `crates/cli/scripts` have the form of `waxseal_testing::golden`: a step is shell lines, and its output is
+//! standard output and standard error in the order of their arrival. A step that fails ends with `[exit N]`. Each file
+//! runs in an empty directory of its own, with the tool on the path and `WAXSEAL_DIR=d`. Empty lines of the output are
+//! left out.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+
+use waxseal_testing::golden;
 
 /// Words that differ from run to run, as extended regular expressions for `sed`, and what stands for them.
 const VOLATILE: &[(&str, &str)] = &[
@@ -53,26 +55,5 @@ fn step(home: &Path, lines: &str) -> String {
 
 #[test]
 fn the_tool_answers_as_written_down() {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts");
-    let mut paths: Vec<_> = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.sort();
-    assert!(!paths.is_empty(), "no transcripts in {}", dir.display());
-    let mut different = Vec::new();
-    for path in paths {
-        let home = tempfile::tempdir().unwrap();
-        let text = fs::read_to_string(&path).unwrap();
-        let steps = text.split("\n\n").map(|step| step.trim_matches('\n')).filter(|step| !step.is_empty());
-        let outcome = steps.map(|text| {
-            let input = text.split("\n---").next().unwrap_or_default();
-            let lines: Vec<&str> = input.lines().filter(|line| !line.starts_with('#')).collect();
-            format!("{input}\n---\n{}", step(home.path(), &lines.join("\n")).trim_end())
-        });
-        let outcome = outcome.collect::<Vec<_>>().join("\n\n") + "\n";
-        if std::env::var_os("WAXSEAL_GOLDEN").is_some() {
-            fs::write(&path, outcome).unwrap();
-        } else if text != outcome {
-            different.push(format!("{}\nexpected:\n{text}\nanswered:\n{outcome}", path.display()));
-        }
-    }
-    assert!(different.is_empty(), "WAXSEAL_GOLDEN=1 rewrites these:\n{}", different.join("\n"));
+    golden::run("scripts", || tempfile::tempdir().unwrap(), |home, lines| step(home.path(), lines));
 }

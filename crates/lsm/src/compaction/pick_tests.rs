@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use waxseal_testing::golden;
 
 use super::*;
 use crate::compaction::rules::{RecordDecision, Rules};
@@ -13,7 +14,6 @@ use crate::compaction::split::Splitter;
 use crate::expiry::Expiries;
 use crate::order::Order;
 use crate::record::{Kind, MAX_SEQNO, Seqno};
-use crate::scripts;
 use crate::version::LEVELS;
 
 impl std::fmt::Display for CompactionPlan {
@@ -45,8 +45,8 @@ const SHAPE: LevelShape =
 /// newest first), `running L2 a..c`; then a question: `pick`, `idle`, `space_compaction`, `scores`, `range L0 a..c`.
 #[test]
 fn scripts_tell_what_is_picked() {
-    scripts::run(
-        "pick",
+    golden::run(
+        "scripts/pick",
         || (),
         |(), input| {
             let order = Order::bytewise();
@@ -57,7 +57,7 @@ fn scripts_tell_what_is_picked() {
             for line in input.lines() {
                 let words: Vec<&str> = line.split_whitespace().collect();
                 let level = |word: &str| word[1..].parse::<usize>().unwrap();
-                let number = |name, otherwise| scripts::number(line, name, otherwise);
+                let number = |name, otherwise| golden::number(line, name, otherwise);
                 match words[0] {
                     "shape" => {
                         shape.level0_tables = number("level0", 4) as usize;

@@ -131,10 +131,10 @@ impl<B: FnMut(&[u8]) -> bool> Rules<B> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scripts;
     use proptest::bool::weighted;
     use proptest::collection::{btree_set, vec};
     use proptest::prelude::*;
+    use waxseal_testing::golden;
 
     /// Returns what a reader at `seqno` finds among versions (newest first): the seqno of a put, or `None`.
     fn visible(versions: &[(Seqno, Kind)], at: Seqno) -> Option<Seqno> {
@@ -231,8 +231,8 @@ mod tests {
     /// 9 put retains`.
     #[test]
     fn scripts_tell_which_records_go() {
-        scripts::run(
-            "rules",
+        golden::run(
+            "scripts/rules",
             || (),
             |(), input| {
                 let words = |line: &str| line.split_whitespace().skip(1).map(str::to_owned).collect::<Vec<_>>();

@@ -10,10 +10,11 @@
 
 use std::sync::Arc;
 
+use waxseal_testing::golden::{self, number};
+
 use super::*;
 use crate::cursor::Cursor;
 use crate::record::MAX_SEQNO;
-use crate::scripts::{self, number};
 
 /// A memtable and a cursor over it.
 struct MemtableStage {
@@ -27,7 +28,7 @@ fn scripts_tell_what_a_memtable_does() {
         let table = Arc::new(Memtable::with_budget(Order::bytewise(), 64 << 10));
         MemtableStage { cursor: table.cursor(), table }
     };
-    scripts::run("memtable", fresh, |stage, input| input.lines().map(|line| step(stage, line)).collect());
+    golden::run("scripts/memtable", fresh, |stage, input| input.lines().map(|line| step(stage, line)).collect());
 }
 
 fn step(stage: &mut MemtableStage, line: &str) -> String {

@@ -13,6 +13,8 @@
 
 use std::fmt::Write;
 
+use waxseal_testing::golden::{self, number, word};
+
 use super::block::block::Block;
 use super::block::entry::{BlockBuilder, BlockEntry};
 use super::block::frame::{BlockHandle, StoredBlock, check_frame, put_block, word_of};
@@ -22,7 +24,6 @@ use crate::error::Result;
 use crate::options::Compression;
 use crate::order::Order;
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno, companion};
-use crate::scripts::{self, number, word};
 
 const UID: Uid = Uid(*b"uid of a table..");
 
@@ -41,7 +42,7 @@ struct BlockStage {
 
 #[test]
 fn scripts_tell_how_a_block_is_built_and_read() {
-    scripts::run("block", BlockStage::default, |stage, input| {
+    golden::run("scripts/block", BlockStage::default, |stage, input| {
         let lines: Vec<&str> = input.lines().collect();
         if lines[0].starts_with("block") {
             *stage = built(&lines);

@@ -343,7 +343,7 @@ fn scripts_tell_what_a_manifest_does() {
         let manifest = Manifest::create(&env, dir.path(), 1, STORE, &Edit::default()).unwrap();
         Store { env, dir, manifest }
     };
-    crate::scripts::run("version", fresh, |store, input| {
+    waxseal_testing::golden::run("scripts/version", fresh, |store, input| {
         let mut out = String::new();
         for line in input.lines() {
             let outcome = match line {
@@ -374,7 +374,7 @@ fn scripts_tell_what_a_manifest_does() {
 
 /// Parses one change from a line of a script.
 fn change(line: &str) -> EditChange {
-    use crate::scripts::{number, word};
+    use waxseal_testing::golden::{number, word};
     let n = |name: &str| number(line, name, 0);
     let family = n("family") as u32;
     let place = LogPlace { segment: n("segment"), nonce: n("nonce"), offset: n("offset"), link: n("link") };

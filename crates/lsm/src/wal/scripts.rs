@@ -23,6 +23,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use waxseal_testing::golden::{self, number};
+
 use super::segment::PAGE;
 use super::source::{FrameLookup, FrameSource, RingSource, SegmentSource};
 use super::{LogProofs, LogStart, OrderCondition, Ticket, Wal, recover};
@@ -35,7 +37,6 @@ use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, FrameKind};
 use crate::identity::StoreIdentity;
 use crate::options::Settings;
 use crate::record::Kind;
-use crate::scripts::{self, number};
 use crate::seam::Plain;
 
 const DIR: &str = "/log";
@@ -62,7 +63,7 @@ struct FoundFrame {
 #[test]
 fn scripts_tell_what_a_log_does() {
     let fresh = || begun(true);
-    scripts::run("log", fresh, |stage, input| {
+    golden::run("scripts/log", fresh, |stage, input| {
         let outcome = |line| stage.step(line).unwrap_or_else(|error| format!("{line}: {error}\n"));
         input.lines().map(outcome).collect()
     });

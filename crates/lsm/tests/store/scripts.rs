@@ -1,8 +1,6 @@
 //! Golden scripts: the behavior of a store as text that a newcomer can read.
 //!
-//! A file under `crates/lsm/scripts/<what>/` is a list of steps: input lines, `---`, expected output, an empty line.
-//! Lines that begin with `#` belong to the input and explain it. With `WAXSEAL_GOLDEN=1` the output is written instead
-//! of compared; review the diff.
+//! The files under `crates/lsm/scripts/<what>/`, in the form of `waxseal_testing::golden`, consist of these lines:
 //!
 //! ```text
 //! put a=1 b=2        one batch                        flush             memtables to tables
@@ -17,7 +15,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use waxseal_lsm::batch::Batch;
@@ -27,33 +25,9 @@ use waxseal_lsm::env::{Env, TracedFs};
 use waxseal_lsm::error::Result;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
 use waxseal_lsm::record::Kind;
+use waxseal_testing::golden;
 
 use crate::support::{ALL, get};
-
-/// Runs every script of a directory, each with a fresh state.
-#[expect(clippy::disallowed_methods, reason = "scripts are files of the repository")]
-fn run<S>(what: &str, fresh: impl Fn() -> S, step: impl Fn(&mut S, &str) -> String) {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts").join(what);
-    let mut paths: Vec<_> = std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.sort();
-    assert!(!paths.is_empty(), "no scripts in {}", dir.display());
-    for path in paths {
-        let text = std::fs::read_to_string(&path).unwrap();
-        let mut state = fresh();
-        let steps = text.split("\n\n").map(|step| step.trim_matches('\n')).filter(|step| !step.is_empty());
-        let outcome = steps.map(|text| {
-            let input = text.split("\n---").next().unwrap_or_default();
-            let lines: Vec<&str> = input.lines().filter(|line| !line.starts_with('#')).collect();
-            format!("{input}\n---\n{}", step(&mut state, &lines.join("\n")).trim_end())
-        });
-        let outcome = outcome.collect::<Vec<_>>().join("\n\n") + "\n";
-        if std::env::var_os("WAXSEAL_GOLDEN").is_some() {
-            std::fs::write(&path, outcome).unwrap();
-        } else {
-            assert_eq!(text, outcome, "{} tells another story; WAXSEAL_GOLDEN=1 rewrites it", path.display());
-        }
-    }
-}
 
 /// A listener that records the store's own jobs.
 #[derive(Default)]
@@ -293,21 +267,21 @@ fn levels(db: &Db) -> String {
 
 #[test]
 fn flushes_as_written_down() {
-    run("flush", || Stage::new(false), Stage::step);
+    golden::run("scripts/flush", || Stage::new(false), Stage::step);
 }
 
 #[test]
 fn compactions_as_written_down() {
-    run("compact", || Stage::new(false), Stage::step);
+    golden::run("scripts/compact", || Stage::new(false), Stage::step);
 }
 
 #[test]
 fn reads_as_written_down() {
-    run("read", || Stage::new(false), Stage::step);
+    golden::run("scripts/read", || Stage::new(false), Stage::step);
 }
 
 /// The order of file system calls (I04, I12, I15, I16).
 #[test]
 fn the_order_of_durability_as_written_down() {
-    run("durability", || Stage::new(true), Stage::step);
+    golden::run("scripts/durability", || Stage::new(true), Stage::step);
 }
