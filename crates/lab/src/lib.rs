@@ -2,17 +2,13 @@
 //!
 //! ```text
 //! faults     every kind of fault at every site, injected from a seed and judged against a model
-//! memory     damage to cached blocks, indexes and filters of an open store
 //! paper      the store exactly as the MetaHive paper describes it, for comparison
 //! fuzz       drivers for the fuzz targets of `fuzz/`
-//! above      a record protector on top of another, which changes some of its methods
 //! ```
 //!
 //! The product crates import nothing from here, except for their tests. They offer narrow hooks, hidden from the
 //! documentation: `waxseal_lsm::inject`, `db::Db::damage_memtable` and its neighbors, and `sst::fuzzing`.
 
-pub mod above;
 pub mod faults;
 pub mod fuzz;
-pub mod memory;
 pub mod paper;

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nodes::{Model, Node};
-use waxseal_lab::above::{Above, Over};
 use waxseal_lab::paper::{Decision, Paper, RowForm};
 use waxseal_lsm::db::At;
 use waxseal_lsm::env::sim::SimFs;
@@ -18,6 +17,7 @@ use waxseal_lsm::error::Result;
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, Record};
 use waxseal_lsm::seam::{Companions, PassRecord, Plain, RecordSource, RowRewriter};
+use waxseal_testing::above::{Above, Over};
 
 const ALL: (Bound<Vec<u8>>, Bound<Vec<u8>>) = (Bound::Unbounded, Bound::Unbounded);
 

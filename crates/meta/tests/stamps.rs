@@ -7,7 +7,6 @@ mod watched;
 use std::path::Path;
 use std::sync::Arc;
 
-use waxseal_lab::above::Over;
 use waxseal_lsm::batch::{Batch, seqno_of_before};
 use waxseal_lsm::checksum::{hash, keys_hashed};
 use waxseal_lsm::db::At;
@@ -26,6 +25,7 @@ use waxseal_meta::provider::{LABELS, PROVENANCE};
 use waxseal_meta::reading::{Checked, get_meta, meta_of};
 use waxseal_meta::stamp::{Stamp, StampValues, StampVerb};
 use waxseal_meta::{Seal, Sealer};
+use waxseal_testing::above::Over;
 
 use watched::{DIR, Owned, Striker, Watched, high_first, sealer};
 

@@ -1,9 +1,13 @@
 //! The test bench: tools that the tests of several crates share. Nothing that is shipped imports it.
 //!
 //! ```text
+//! above      a record protector on top of another, which changes some of its methods
 //! golden     runs golden scripts: expected behavior as readable text
+//! memory     damage to cached blocks, indexes and filters of an open store
 //! ```
 //!
 //! The unit tests of `waxseal-lsm` see other types than this crate does, so they use its `golden` only.
 
+pub mod above;
 pub mod golden;
+pub mod memory;

@@ -24,14 +24,10 @@ const STOREYS: &[&[&str]] = &[
 ];
 
 /// What the tests of a package may import although it is above: the tests of the engine share their tools with the crates above
-/// it, the simulation of the engine runs sealed stores too, and fault injection and the paper's store are in the laboratory. The
-/// libraries are built without them.
-const FOR_TESTS: &[(&str, &str)] = &[
-    ("waxseal-lsm", "waxseal-testing"),
-    ("waxseal-lsm", "waxseal-meta"),
-    ("waxseal-lsm", "waxseal-lab"),
-    ("waxseal-meta", "waxseal-lab"),
-];
+/// it, the simulation of the engine runs sealed stores too, and the paper's store is in the laboratory. The libraries are built
+/// without them.
+const FOR_TESTS: &[(&str, &str)] =
+    &[("waxseal-lsm", "waxseal-testing"), ("waxseal-lsm", "waxseal-meta"), ("waxseal-meta", "waxseal-lab")];
 
 /// What only tests import, and packages for development that stand above.
 const TEST_BENCH: &str = "waxseal-testing";

@@ -8,8 +8,7 @@ use waxseal_lsm::seam::{Build, Check, Companions, Protection};
 use waxseal_meta::builtin::standard;
 use waxseal_meta::verdict::SealVerdict;
 use waxseal_meta::{Seal, Sealer};
-
-use crate::above::Above;
+use waxseal_testing::above::Above;
 
 /// Recomputes the seal of every record when a table is built, and keeps no ledger. The paper's compaction does this for
 /// a record without a companion; damage gets a valid seal.

@@ -26,8 +26,7 @@ use super::redirect::Astray;
 use super::stage::{DIR, Image, Setting, Stage, Told, Verdict, has_label, has_stamp, key, protector, push, value};
 use super::{Bits, Cell, Outcome, Site, Target};
 use waxseal_meta::annotations::STAMP;
-
-use crate::above::Over;
+use waxseal_testing::above::Over;
 
 /// Number of attempts to find something to damage.
 const TRIES: u64 = 50;

@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use waxseal_lab::above::Above;
 use waxseal_lsm::batch::{Batch, SystemPass, seqno_of_before};
 use waxseal_lsm::checksum::hash;
 use waxseal_lsm::db::{At, Db, Family};
@@ -18,6 +17,7 @@ use waxseal_lsm::names::system_id;
 use waxseal_lsm::options::Durability;
 use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_lsm::seam::{Companions, Emitted, Emitting, PendingWrite};
+use waxseal_testing::above::Above;
 
 use crate::oracle::Change;
 

@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use waxseal_lab::above::Above;
 use waxseal_lsm::checksum::hash;
 use waxseal_lsm::db::{At, Db};
 use waxseal_lsm::error::Result;
@@ -16,6 +15,7 @@ use waxseal_lsm::names::system_id;
 use waxseal_lsm::pointer::value_hash;
 use waxseal_lsm::record::{Kind, Record};
 use waxseal_lsm::seam::{Companions, Emitted, EngineEvent, EngineLog, EventStore, TableFact, Work};
+use waxseal_testing::above::Above;
 
 /// The system family that receives the entries' rows.
 pub(crate) const LINES: (&str, u8) = ("system_metadata.lines", 9);

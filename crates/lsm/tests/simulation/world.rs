@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 
-use waxseal_lab::above::Over;
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::db::{At, Db, Event, Family, Listener, Parts, Precondition, Reason};
 use waxseal_lsm::env::sim::{Crash, SimFs};
@@ -22,6 +21,7 @@ use waxseal_meta::exchange::{ExportRequest, Policy, export, import};
 use waxseal_meta::integrity::{Digest, digest};
 use waxseal_meta::provider::{EXPIRY, LABELS};
 use waxseal_meta::{Seal, Sealer};
+use waxseal_testing::above::Over;
 
 use crate::beside;
 use crate::displaced;

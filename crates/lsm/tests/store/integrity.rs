@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use waxseal_lab::above::{Above, Over};
-use waxseal_lab::memory::{damage_cache, damage_table};
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::db::{At, Db, Event, Family, Listener, Parts, Remedy};
 use waxseal_lsm::env::work::Mode;
@@ -17,6 +15,8 @@ use waxseal_lsm::options::{CfOptions, Compression, Durability, Verify};
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Record};
 use waxseal_lsm::seam::{Check, Companions, PendingWrite, Protection};
 use waxseal_lsm::sst::fuzzing::CorruptionSite;
+use waxseal_testing::above::{Above, Over};
+use waxseal_testing::memory::{damage_cache, damage_table};
 
 use crate::protector::TestProtector;
 use crate::support::*;

@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use waxseal_lab::above::Over;
 use waxseal_lsm::cursor::Cursor;
 use waxseal_lsm::db::{At, Db, Parts, RecordPlace, Replacement};
 use waxseal_lsm::env::Env;
@@ -15,6 +14,7 @@ use waxseal_lsm::lost_range::LostRange;
 use waxseal_lsm::options::{CfOptions, Durability, Settings, Verify};
 use waxseal_lsm::record::{Kind, Record};
 use waxseal_lsm::seam::{Check, Plain};
+use waxseal_testing::above::Over;
 
 use crate::scribe::{LINES, Retaining, Scribe, check_lines, lines, retains};
 use crate::support::*;

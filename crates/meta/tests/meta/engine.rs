@@ -6,7 +6,6 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-use waxseal_lab::above::{Above, Over};
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::checksum::hash;
 use waxseal_lsm::db::{At, Db, Event, Family, Listener, Parts};
@@ -21,6 +20,7 @@ use waxseal_lsm::seam::{Build, Companions, Plain, Protection};
 use waxseal_lsm::sst::{Cache, Table};
 use waxseal_meta::verdict::SealVerdict;
 use waxseal_meta::{Seal, SealCounts, SealPoint, Sealer};
+use waxseal_testing::above::{Above, Over};
 
 const DIR: &str = "/store";
 

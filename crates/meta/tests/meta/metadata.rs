@@ -326,7 +326,7 @@ fn a_record_whose_time_is_over_does_not_come_back_when_it_is_hit() {
     let (bytes, name) = (sim.read_all(path).unwrap(), path.file_name().unwrap().to_str().unwrap());
     let place_of = |part: &[u8]| bytes.windows(part.len()).position(|window| window == part).unwrap() - 64;
     let hit =
-        |byte: usize, mask: u8| assert!(waxseal_lab::memory::damage_cache(&store.db, name, 0, byte, mask).unwrap());
+        |byte: usize, mask: u8| assert!(waxseal_testing::memory::damage_cache(&store.db, name, 0, byte, mask).unwrap());
     let read = |verify: Verify| {
         let mut found = None;
         let mut see = |record: &Record<'_>| found = Some(record.value.to_vec());

@@ -6,7 +6,6 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-use waxseal_lab::above::Above;
 use waxseal_lsm::batch::{Batch, SystemPass};
 use waxseal_lsm::db::{At, Db, Family, Parts, Silent};
 use waxseal_lsm::env::sim::SimFs;
@@ -18,6 +17,7 @@ use waxseal_lsm::seam::{Build, Check, Companions, Emitted, Emitting, PendingWrit
 use waxseal_meta::builtin::standard;
 use waxseal_meta::stamp::{Stamp, StampValues, StampVerb};
 use waxseal_meta::{Emitter, Sealer};
+use waxseal_testing::above::Above;
 
 pub(crate) const DIR: &str = "/store";
 

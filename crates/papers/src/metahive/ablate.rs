@@ -19,7 +19,6 @@ use std::time::Instant;
 use waxseal_bench::Outcome;
 use waxseal_bench::gate::Gate;
 use waxseal_bench::workload::{Random, touch};
-use waxseal_lab::above::Over;
 use waxseal_lab::faults::protectors::Launderer;
 use waxseal_lab::paper::{Paper, RowForm, row};
 use waxseal_lsm::checksum::hash;
@@ -30,6 +29,7 @@ use waxseal_lsm::options::{Durability, SealLayout, Verify};
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::seam::{Companions, Plain};
 use waxseal_meta::{SealPoint, Sealer};
+use waxseal_testing::above::Over;
 
 /// Records at scale 1, and faults of each kind.
 const FULL: u64 = 1_000_000;

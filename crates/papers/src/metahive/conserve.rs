@@ -19,7 +19,6 @@ use std::time::Instant;
 use waxseal_bench::Outcome;
 use waxseal_bench::gate::Gate;
 use waxseal_bench::workload::Random;
-use waxseal_lab::above::Over;
 use waxseal_lab::faults::protectors::Unsummed;
 use waxseal_lsm::db::At;
 use waxseal_lsm::env::sim::SimFs;
@@ -27,6 +26,7 @@ use waxseal_lsm::env::work::Mode;
 use waxseal_lsm::inject::{self, Fate, Passing, Strike};
 use waxseal_lsm::seam::Companions;
 use waxseal_meta::Sealer;
+use waxseal_testing::above::Over;
 
 /// Number of faults, and of records in a timed compaction, at scale 1.
 const FULL: u64 = 20_000;
