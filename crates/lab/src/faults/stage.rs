@@ -220,7 +220,7 @@ impl Image {
 
 impl Stage {
     fn over(disk: SimFs, model: Model, setting: Setting) -> Stage {
-        let fs = RedirectFs::over(disk.clone());
+        let (fs, _) = RedirectFs::new(Arc::new(disk.clone()));
         Stage { disk, fs, model, setting, ears: Arc::default(), db: None, refused: false }
     }
 

@@ -198,9 +198,9 @@ impl Act<'_> {
         }
         if self.cell.target == Target::Misdirected {
             let Some(astray) = self.astray(&stage)? else { return Ok(None) };
-            stage.fs.set(Some(astray));
+            stage.fs.hook().set(Some(astray));
             stage.compacts(&mut self.verdict);
-            stage.fs.set(None);
+            stage.fs.hook().set(None);
             return self.aftermath(stage);
         }
         let (times, after) = (1 + self.dice.below(2), self.dice.below(8));
@@ -245,7 +245,7 @@ impl Act<'_> {
             if from == to {
                 return Ok(None);
             }
-            stage.fs.set(Some(Astray {
+            stage.fs.hook().set(Some(Astray {
                 name: name_of(&path),
                 from: from as u64,
                 length: page as u64,
@@ -256,10 +256,10 @@ impl Act<'_> {
             return Ok(None);
         }
         if !stage.open_judged(&mut self.verdict) {
-            stage.fs.set(None);
+            stage.fs.hook().set(None);
             return Ok(Some(true));
         }
-        stage.fs.set(None);
+        stage.fs.hook().set(None);
         self.aftermath(stage)
     }
 
@@ -350,7 +350,7 @@ impl Act<'_> {
         }
         if self.cell.target == Target::Misdirected {
             let Some(astray) = self.astray(&stage)? else { return Ok(None) };
-            stage.fs.set(Some(astray));
+            stage.fs.hook().set(Some(astray));
         } else {
             let Some(path) = self.file_at_rest(&stage)? else { return Ok(None) };
             let whole = read(&stage, &path)?;

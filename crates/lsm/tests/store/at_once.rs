@@ -10,8 +10,8 @@ use waxseal_lsm::env::{Env, RealFs};
 use waxseal_lsm::error::{ErrorKind, Result};
 use waxseal_lsm::options::{Durability, Settings, Verify};
 use waxseal_lsm::record::Kind;
+use waxseal_testing::gates::GatedFs;
 
-use crate::gate::GatedFs;
 use crate::support::*;
 
 /// Returns `None` if the read was declined.

@@ -185,7 +185,7 @@ fn a_merge_holds_no_memtable_that_was_flushed_meanwhile() {
 fn a_table_that_is_not_read_stops_nobody_else() {
     let (sim, dir) = sim(61);
     let env = sim.env(9);
-    let (fs, gates) = crate::gate::GatedFs::new(env.fs);
+    let (fs, gates) = waxseal_testing::gates::GatedFs::new(env.fs);
     let db = Db::open(&dir, settings(), parts(Env { fs: Arc::new(fs), ..env })).unwrap();
     let (a, b) = (default(&db), db.create_family("b", options()).unwrap());
     let write = |family: &Family, round: usize| {
@@ -258,7 +258,7 @@ fn a_flush_that_fails_keeps_no_other_family_from_its_own() {
 fn a_merge_that_failed_is_tried_again_in_a_store_that_is_idle() {
     let home = tempfile::tempdir().unwrap();
     let env = Env::real();
-    let (fs, gates) = crate::gate::GatedFs::new(env.fs);
+    let (fs, gates) = waxseal_testing::gates::GatedFs::new(env.fs);
     let clock = Arc::clone(&env.clock);
     let db = Db::open(&home.path().join("store"), settings(), parts(Env { fs: Arc::new(fs), ..env })).unwrap();
     let family = default(&db);

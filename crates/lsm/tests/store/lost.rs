@@ -13,8 +13,8 @@ use waxseal_lsm::error::Result;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
 use waxseal_lsm::record::Kind;
 use waxseal_meta::Sealer;
+use waxseal_testing::gates::GatedFs;
 
-use crate::gate::GatedFs;
 use crate::support::*;
 
 /// The value of each key if no record is lost.

@@ -8,7 +8,6 @@ mod directories;
 mod epoch;
 mod expiring;
 mod footprint;
-mod gate;
 mod integrity;
 mod jobs;
 mod limits;

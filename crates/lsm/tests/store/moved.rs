@@ -12,8 +12,8 @@ use waxseal_lsm::db::{At, Db};
 use waxseal_lsm::env::{Env, Fs, RealFs, SimFs};
 use waxseal_lsm::error::{Error, ErrorKind};
 use waxseal_lsm::options::{Durability, Settings};
+use waxseal_testing::gates::GatedFs;
 
-use crate::gate::GatedFs;
 use crate::support::*;
 
 /// Creates a store under a name in a directory of the test's own.

@@ -6,8 +6,8 @@ use waxseal_lsm::db::{At, Db, Parts};
 use waxseal_lsm::env::Fs;
 use waxseal_lsm::error::{ErrorKind, Verdict};
 use waxseal_lsm::options::{Durability, Settings};
+use waxseal_testing::gates::GatedFs;
 
-use crate::gate::GatedFs;
 use crate::support::*;
 
 #[test]

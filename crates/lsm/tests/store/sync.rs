@@ -9,8 +9,8 @@ use waxseal_lsm::env::work::Mode;
 use waxseal_lsm::env::{Env, RealFs, TracedFs};
 use waxseal_lsm::error::{ErrorKind, Result};
 use waxseal_lsm::options::{Durability, Settings};
+use waxseal_testing::gates::GatedFs;
 
-use crate::gate::GatedFs;
 use crate::support::*;
 
 #[test]

@@ -621,7 +621,7 @@ fn a_reader_beside_a_writer_of_values_that_die_young_is_not_kept_waiting() {
     let long = |n: usize| vec![n as u8; 1000];
     put(&db, &default(&db), b"k", &long(0), Durability::Os).unwrap();
     let env = sim.env(9);
-    let (fs, gates) = crate::gate::GatedFs::new(env.fs);
+    let (fs, gates) = waxseal_testing::gates::GatedFs::new(env.fs);
     let parts = Parts { env: Env { fs: Arc::new(fs), ..env }, ..parts_of(&sim) };
     for n in 1..40 {
         let writer = db.clone();

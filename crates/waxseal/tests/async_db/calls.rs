@@ -12,7 +12,7 @@ use waxseal::{
 };
 
 use crate::support::*;
-use crate::watched::WatchedFs;
+use crate::watched::Touched;
 
 #[test]
 fn handles_go_anywhere() {
@@ -135,7 +135,7 @@ fn what_is_in_memory_is_answered_by_the_first_poll() {
 fn a_thread_that_polls_touches_no_file() {
     for wal_mapped in [true, false] {
         let home = tempfile::tempdir().unwrap();
-        let (fs, touched) = WatchedFs::new();
+        let (fs, touched) = Touched::watching();
         current_thread().block_on(async {
             let db = Db::builder(home.path().join("store"))
                 .fs(Arc::new(fs))
@@ -178,7 +178,7 @@ fn a_thread_that_polls_touches_no_file() {
             drop((rows, alice, batch, cf));
             db.close().await.unwrap();
         });
-        let touched = touched.lock().unwrap();
+        let touched = touched.threads();
         assert!(!touched.contains(&std::thread::current().id()), "the thread that polled touched a file");
         assert!(touched.len() > 3, "nobody was watched");
     }

@@ -6,9 +6,6 @@
 mod calls;
 mod dropped;
 mod durable;
-#[allow(dead_code, reason = "the store's own tests use the rest")]
-#[path = "../../../lsm/tests/store/gate.rs"]
-mod gate;
 mod streams;
 mod support;
 mod watched;

@@ -9,8 +9,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use tokio::runtime::{Builder as Runtimes, Runtime};
 use waxseal::env::RealFs;
 use waxseal::{AsyncDb, Db, Durability, WriteOptions};
-
-use crate::gate::{GatedFs, Gates};
+use waxseal_testing::gates::{GatedFs, Gates};
 
 pub(crate) fn current_thread() -> Runtime {
     Runtimes::new_current_thread().build().unwrap()

@@ -1,7 +1,6 @@
 //! Blocks, footers and partitions that cannot be read now.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use waxseal_lsm::db::{At, Db, Parts};
@@ -230,7 +229,7 @@ fn the_hole_behind_a_table_is_not_read() {
             disk.sim.delete(Path::new(DIR).join("CURRENT")).unwrap();
         }
         let parts = parts(&disk.sim, &options);
-        let parts = || Parts { env: Env { fs: Arc::new(disk.clone()), ..parts.env.clone() }, ..parts.clone() };
+        let parts = || Parts { env: Env { fs: disk.fs(), ..parts.env.clone() }, ..parts.clone() };
         let saved = Path::new("/saved");
         let report = salvage(Path::new(DIR), saved, settings(), parts(), SalvageOptions::default()).unwrap();
         let read = disk.bytes_read.load(Ordering::Relaxed);
