@@ -32,11 +32,11 @@ done
 
 # About as long again in all. Seeds count up from the same start, so more operations are other operations.
 part model env WAXSEAL_MODEL_OPS=$((seconds * 20000)) \
-    cargo test -p waxseal-lsm --test simulation agrees -- --nocapture
+    cargo test -p waxseal-meta --test simulation agrees -- --nocapture
 part sweep env WAXSEAL_SWEEP=$((seconds * 2)) \
-    cargo test -p waxseal-lsm --test simulation no_crash -- --nocapture
+    cargo test -p waxseal-meta --test simulation no_crash -- --nocapture
 part flips env WAXSEAL_FLIPS=all \
-    cargo test -p waxseal-lsm --test simulation no_flipped_bit -- --nocapture
+    cargo test -p waxseal-meta --test simulation no_flipped_bit -- --nocapture
 part operations env WAXSEAL_FUZZ_OPS=$((seconds * 200)) \
     cargo test -p waxseal-lab --lib fuzz::ops -- --nocapture
 

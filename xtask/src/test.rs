@@ -130,7 +130,7 @@ const PLANTED: &[&str] = &[
     "--locked",
     "--no-fail-fast",
     "--features",
-    "waxseal-lsm/zstd,waxseal-lsm/planted,waxseal-meta/planted,waxseal-registry/planted",
+    "waxseal-lsm/zstd,waxseal-lsm/planted,waxseal-meta/zstd,waxseal-meta/planted,waxseal-registry/planted",
 ];
 
 /// Tests of the Python package, away from its sources, so that the installed one is tested.

@@ -1,19 +1,27 @@
-//! The test bench: tools that the tests of several crates share. Nothing that is shipped imports it.
+//! The test bench: tools that the tests of several crates share. No library depends on it.
 //!
 //! ```text
+//! store      small stores on a simulated disk, and short functions for typical calls
+//! protector  a record protector with switchable faults
+//! scribe     an event log with readable entries, and a protector that retains some versions
 //! above      a record protector on top of another, which changes some of its methods
+//! gates      file system hook: syncs and writes of the log that wait
+//! unreadable file system hook: reads that fail
 //! fs         a file system over another one, which a hook may delay, fail or change
-//! gates      hook: syncs and writes of the log that wait
-//! golden     runs golden scripts: expected behavior as readable text
 //! memory     damage to cached blocks, indexes and filters of an open store
-//! unreadable hook: reads that fail
+//! allocator  the system allocator with counters
+//! golden     runs golden scripts: expected behavior as readable text
 //! ```
 //!
 //! The unit tests of `waxseal-lsm` see other types than this crate does, so they use its `golden` only.
 
 pub mod above;
+pub mod allocator;
 pub mod fs;
 pub mod gates;
 pub mod golden;
 pub mod memory;
+pub mod protector;
+pub mod scribe;
+pub mod store;
 pub mod unreadable;

@@ -24,10 +24,8 @@ const STOREYS: &[&[&str]] = &[
 ];
 
 /// What the tests of a package may import although it is above: the tests of the engine share their tools with the crates above
-/// it, the simulation of the engine runs sealed stores too, and the paper's store is in the laboratory. The libraries are built
-/// without them.
-const FOR_TESTS: &[(&str, &str)] =
-    &[("waxseal-lsm", "waxseal-testing"), ("waxseal-lsm", "waxseal-meta"), ("waxseal-meta", "waxseal-lab")];
+/// it, and the paper's store is in the laboratory. The libraries are built without them.
+const FOR_TESTS: &[(&str, &str)] = &[("waxseal-lsm", "waxseal-testing"), ("waxseal-meta", "waxseal-lab")];
 
 /// What only tests import, and packages for development that stand above.
 const TEST_BENCH: &str = "waxseal-testing";
@@ -124,10 +122,10 @@ mod tests {
 
     #[test]
     fn tests_may_import_what_is_named() {
-        let manifest = "[package]\nname = \"waxseal-lsm\"\n[dev-dependencies]\nwaxseal-meta = { path = \"../meta\" }\n";
+        let manifest = "[package]\nname = \"waxseal-meta\"\n[dev-dependencies]\nwaxseal-lab = { path = \"../lab\" }\n";
         assert!(upward_in(manifest).is_empty());
         assert_eq!(upward_in(&manifest.replace("dev-", "")).len(), 1);
-        assert_eq!(upward_in(&manifest.replace("meta", "registry")).len(), 1);
+        assert_eq!(upward_in(&manifest.replace("lab", "registry")).len(), 1);
     }
 
     #[test]

@@ -47,6 +47,7 @@ const FENCES: &[(&str, &str)] = &[
     ("crates/lsm/src/prefetch.rs", "a hint to the processor"),
     ("crates/bench/src/engine/lmdb.rs", "heed's opening of a map"),
     ("crates/bench/src/heap.rs", "an allocator that counts"),
+    ("crates/testing/src/allocator.rs", "an allocator that counts"),
     ("python/src/", "calls of the C library, which take pointers"),
 ];
 

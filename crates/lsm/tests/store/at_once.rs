@@ -11,8 +11,7 @@ use waxseal_lsm::error::{ErrorKind, Result};
 use waxseal_lsm::options::{Durability, Settings, Verify};
 use waxseal_lsm::record::Kind;
 use waxseal_testing::gates::GatedFs;
-
-use crate::support::*;
+use waxseal_testing::store::*;
 
 /// Returns `None` if the read was declined.
 fn resident(db: &Db, family: &Family, key: &[u8], at: At<'_>) -> Result<Option<Option<Vec<u8>>>> {

@@ -9,8 +9,7 @@ use waxseal_lsm::env::{Env, MemoryFs};
 use waxseal_lsm::error::ErrorKind;
 use waxseal_lsm::options::{CfOptions, Durability, Settings};
 use waxseal_lsm::sst::Cache;
-
-use crate::support::*;
+use waxseal_testing::store::*;
 
 const NO_FILES: [PathBuf; 0] = [];
 

@@ -2,8 +2,7 @@
 
 use waxseal_lsm::db::{At, Db, Parts};
 use waxseal_lsm::options::{CfOptions, Durability};
-
-use crate::support::*;
+use waxseal_testing::store::*;
 
 /// The state after a file system shutdown: the most recently written pages are lost and no writer is active. The error
 /// reports exactly that.

@@ -7,8 +7,7 @@ use waxseal_lsm::env::sim::{Crash, Fault, Loss};
 use waxseal_lsm::env::{Env, Fs, Machine, SimFs};
 use waxseal_lsm::error::{ErrorKind, Verdict};
 use waxseal_lsm::options::{Durability, Settings};
-
-use crate::support::*;
+use waxseal_testing::store::*;
 
 /// Returns the files with their bytes, except for the lock file, whose text names a process.
 fn picture(sim: &SimFs, dir: &Path) -> Vec<(String, Vec<u8>)> {

@@ -12,8 +12,7 @@ use waxseal_lsm::error::ErrorKind;
 use waxseal_lsm::names::system_id;
 use waxseal_lsm::options::{CfOptions, Durability};
 use waxseal_lsm::record::Kind;
-
-use crate::support::*;
+use waxseal_testing::store::*;
 
 const WRITERS: usize = 6;
 const CHANGES: u32 = 200;

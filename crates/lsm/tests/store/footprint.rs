@@ -8,8 +8,7 @@ use waxseal_lsm::db::{At, Db, Parts};
 use waxseal_lsm::env::sim::{Crash, Loss, SimFs};
 use waxseal_lsm::env::{Env, Fs, Open};
 use waxseal_lsm::options::{Durability, Settings};
-
-use crate::support::*;
+use waxseal_testing::store::*;
 
 const KIB: u64 = 1024;
 

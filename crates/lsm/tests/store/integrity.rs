@@ -17,9 +17,8 @@ use waxseal_lsm::seam::{Check, Companions, PendingWrite, Protection};
 use waxseal_lsm::sst::fuzzing::CorruptionSite;
 use waxseal_testing::above::{Above, Over};
 use waxseal_testing::memory::{damage_cache, damage_table};
-
-use crate::protector::TestProtector;
-use crate::support::*;
+use waxseal_testing::protector::TestProtector;
+use waxseal_testing::store::*;
 
 /// A listener that keeps the events it receives.
 #[derive(Clone, Default)]

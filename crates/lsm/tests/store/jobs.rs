@@ -13,8 +13,7 @@ use waxseal_lsm::options::{Durability, Settings};
 use waxseal_lsm::read::UserCursor;
 use waxseal_lsm::record::Record;
 use waxseal_lsm::seam::{Companions, DropReason};
-
-use crate::support::*;
+use waxseal_testing::store::*;
 
 /// Fills and settles a store; returns its rows, and the number of records and tombstones by level.
 fn settled(settings: Settings) -> (Rows, Vec<(u64, u64)>, u64) {

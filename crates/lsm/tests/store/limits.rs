@@ -9,8 +9,7 @@ use waxseal_lsm::env::{Env, MemoryFs};
 use waxseal_lsm::error::ErrorKind;
 use waxseal_lsm::options::{CfOptions, Durability, Settings};
 use waxseal_lsm::record::{Kind, MAX_KEY_BYTES, MAX_VALUE_BYTES};
-
-use crate::support::*;
+use waxseal_testing::store::*;
 
 fn memory() -> Env {
     Env { fs: Arc::new(MemoryFs::new()), ..Env::real() }

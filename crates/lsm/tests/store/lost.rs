@@ -12,10 +12,9 @@ use waxseal_lsm::env::sim::{Crash, Loss, SimFs};
 use waxseal_lsm::error::Result;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
 use waxseal_lsm::record::Kind;
-use waxseal_meta::Sealer;
 use waxseal_testing::gates::GatedFs;
-
-use crate::support::*;
+use waxseal_testing::protector::TestProtector;
+use waxseal_testing::store::*;
 
 /// The value of each key if no record is lost.
 type Truth = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
@@ -30,7 +29,7 @@ fn roomy() -> Settings {
 fn parts_of(sim: &SimFs) -> Parts {
     let options = CfOptions { large_value_bytes: 100, compression: Compression::None, ..options() };
     let families = vec![("default".to_owned(), options)];
-    Parts { families, companions: Arc::new(Sealer::new()), ..parts(sim.env(sim.steps())) }
+    Parts { families, companions: Arc::new(TestProtector::default()), ..parts(sim.env(sim.steps())) }
 }
 
 fn open(sim: &SimFs, dir: &Path) -> Result<Db> {

@@ -13,8 +13,7 @@ use waxseal_lsm::env::{Env, Fs, RealFs, SimFs};
 use waxseal_lsm::error::{Error, ErrorKind};
 use waxseal_lsm::options::{Durability, Settings};
 use waxseal_testing::gates::GatedFs;
-
-use crate::support::*;
+use waxseal_testing::store::*;
 
 /// Creates a store under a name in a directory of the test's own.
 fn real() -> (tempfile::TempDir, PathBuf, PathBuf) {

@@ -12,8 +12,7 @@ use waxseal_lsm::env::work::Mode;
 use waxseal_lsm::env::{Env, Fs, MemoryFs, RealFs};
 use waxseal_lsm::error::{ErrorKind, Verdict};
 use waxseal_lsm::options::{CfOptions, Durability, Settings};
-
-use crate::support::*;
+use waxseal_testing::store::*;
 
 #[test]
 fn a_second_handle_of_this_process_is_told_who_holds_the_store() {

@@ -10,8 +10,7 @@ use waxseal_lsm::env::Env;
 use waxseal_lsm::error::{ErrorKind, Result};
 use waxseal_lsm::options::{CfOptions, Durability};
 use waxseal_lsm::order::{Comparator, Order};
-
-use crate::support::*;
+use waxseal_testing::store::*;
 
 /// Panics in threads whose name has this prefix.
 struct Panicking {

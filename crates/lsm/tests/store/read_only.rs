@@ -7,8 +7,7 @@ use waxseal_lsm::env::Fs;
 use waxseal_lsm::error::{ErrorKind, Verdict};
 use waxseal_lsm::options::{Durability, Settings};
 use waxseal_testing::gates::GatedFs;
-
-use crate::support::*;
+use waxseal_testing::store::*;
 
 #[test]
 fn a_read_only_store_writes_nothing() {

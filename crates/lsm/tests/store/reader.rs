@@ -8,8 +8,7 @@ use waxseal_lsm::db::{At, Db, Parts};
 use waxseal_lsm::env::Env;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
 use waxseal_lsm::record::Kind;
-
-use crate::support::*;
+use waxseal_testing::store::*;
 
 fn reader(command: &str, dir: &Path) -> Output {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/reader/waxread.py");

@@ -13,8 +13,7 @@ use waxseal_lsm::lost_range::LostRange;
 use waxseal_lsm::options::{CfOptions, Durability, SealLayout, Settings};
 use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_lsm::seam::RecordSource;
-
-use crate::support::*;
+use waxseal_testing::store::*;
 
 /// A listener for lost ranges and quarantined tables.
 #[derive(Default)]

@@ -26,8 +26,7 @@ use waxseal_lsm::error::Result;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
 use waxseal_lsm::record::Kind;
 use waxseal_testing::golden;
-
-use crate::support::{ALL, get};
+use waxseal_testing::store::{ALL, get};
 
 /// A listener that records the store's own jobs.
 #[derive(Default)]

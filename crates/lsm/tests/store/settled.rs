@@ -5,15 +5,14 @@ use std::path::Path;
 use waxseal_lsm::db::{At, Db, Parts};
 use waxseal_lsm::env::SimFs;
 use waxseal_lsm::options::{CfOptions, Durability, Settings};
-
-use crate::support::*;
+use waxseal_testing::store::*;
 
 const SEGMENT: u64 = 256 * 1024;
 /// An eighth of a segment.
 const SHORT: u64 = 32 * 1024;
 
 fn settings() -> Settings {
-    Settings { segment_bytes: SEGMENT, ..crate::support::settings() }
+    Settings { segment_bytes: SEGMENT, ..waxseal_testing::store::settings() }
 }
 
 /// Opens a store with the default level structure on a smaller scale: several tables wait in level 0 above one more

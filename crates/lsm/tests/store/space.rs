@@ -6,8 +6,7 @@ use waxseal_lsm::env::sim::Fault;
 use waxseal_lsm::env::{Fs, SimFs};
 use waxseal_lsm::error::{ErrorKind, Result};
 use waxseal_lsm::options::{CfOptions, Durability, Settings};
-
-use crate::support::*;
+use waxseal_testing::store::*;
 
 /// Puts records until one is rejected; returns the number of accepted ones.
 fn put_until_full(db: &Db, from: usize, durability: Durability) -> usize {

@@ -10,8 +10,7 @@ use waxseal_lsm::env::{Env, RealFs, TracedFs};
 use waxseal_lsm::error::{ErrorKind, Result};
 use waxseal_lsm::options::{Durability, Settings};
 use waxseal_testing::gates::GatedFs;
-
-use crate::support::*;
+use waxseal_testing::store::*;
 
 #[test]
 fn an_os_commit_does_not_wait_for_a_sync() {

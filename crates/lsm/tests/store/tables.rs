@@ -5,8 +5,7 @@ use std::path::Path;
 use waxseal_lsm::db::{At, Db, Parts};
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::options::{CfOptions, Compression, Settings};
-
-use crate::support::*;
+use waxseal_testing::store::*;
 
 fn bounded(sim: &SimFs, dir: &Path, open_tables: usize) -> Db {
     let settings = Settings { open_tables, ..settings() };

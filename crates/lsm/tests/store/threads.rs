@@ -10,8 +10,7 @@ use waxseal_lsm::env::{Env, Fs, RealFs};
 use waxseal_lsm::error::ErrorKind;
 use waxseal_lsm::options::{Durability, Settings};
 use waxseal_lsm::record::Kind;
-
-use crate::support::*;
+use waxseal_testing::store::*;
 
 const WRITERS: u64 = 8;
 const KEYS: u64 = 97;

@@ -12,14 +12,13 @@ use waxseal_lsm::options::{CfOptions, Durability, Settings, Verify};
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::seam::Protection;
 use waxseal_lsm::values::walk;
-use waxseal_meta::Sealer;
-
-use crate::support::*;
+use waxseal_testing::protector::TestProtector;
+use waxseal_testing::store::*;
 
 fn parts_of(sim: &SimFs) -> Parts {
     let options = CfOptions { large_value_bytes: 100, ..options() };
     let families = vec![("default".to_owned(), options)];
-    Parts { families, companions: Arc::new(Sealer::new()), ..parts(sim.env(sim.steps())) }
+    Parts { families, companions: Arc::new(TestProtector::default()), ..parts(sim.env(sim.steps())) }
 }
 
 /// Returns settings with a memtable so large that it fills only on request.
@@ -156,10 +155,11 @@ fn reads(db: &Db, family: &Family, all: &Rows) {
             let mut found = None;
             let is_there = db.get_checked(family, key, At::Latest, verify, &mut |record| {
                 assert_eq!((record.key, record.kind), (&key[..], Kind::Put));
-                found = Some((record.value.to_vec(), Sealer::seal_of(record).unwrap().unwrap()));
+                assert!(TestProtector::is_right(record), "the very word of the put");
+                found = Some(record.value.to_vec());
             });
             assert!(is_there.unwrap());
-            assert_eq!(found, Some((value.clone(), waxseal_meta::Seal::of(key, value))), "the very seal of the put");
+            assert_eq!(found.as_ref(), Some(value));
         }
         let mut as_it_lies = None;
         db.get_record(family, key, At::Latest, Verify::Always, &mut |record| as_it_lies = Some(record.kind)).unwrap();
@@ -752,7 +752,7 @@ fn few_families_keep_a_value_file_that_is_not_finished() {
     let dir = home.path().canonicalize().unwrap().join("store");
     let options = CfOptions { large_value_bytes: 100, ..options() };
     let families: Vec<_> = (0..40).map(|n| (format!("family-{n}"), options.clone())).collect();
-    let parts = Parts { families, companions: Arc::new(Sealer::new()), ..parts(Env::real()) };
+    let parts = Parts { families, companions: Arc::new(TestProtector::default()), ..parts(Env::real()) };
     let db = Db::open(&dir, Settings { open_tables: 16, ..roomy() }, parts).unwrap();
     let families: Vec<_> = (0..40).map(|n| db.family(&format!("family-{n}")).unwrap()).collect();
     for round in 0..3u8 {
@@ -775,7 +775,7 @@ fn few_value_files_stay_open_whoever_wrote_them() {
     let store = |settings: Settings| {
         let options = CfOptions { large_value_bytes: 100, ..options() };
         let families = vec![("default".to_owned(), options)];
-        let parts = Parts { families, companions: Arc::new(Sealer::new()), ..parts(Env::real()) };
+        let parts = Parts { families, companions: Arc::new(TestProtector::default()), ..parts(Env::real()) };
         Db::open(&dir, settings, parts).unwrap()
     };
     let few = Settings { open_tables: 8, ..roomy() };

@@ -15,9 +15,8 @@ use waxseal_lsm::options::{CfOptions, Durability, Settings, Verify};
 use waxseal_lsm::record::{Kind, Record};
 use waxseal_lsm::seam::{Check, Plain};
 use waxseal_testing::above::Over;
-
-use crate::scribe::{LINES, Retaining, Scribe, check_lines, lines, retains};
-use crate::support::*;
+use waxseal_testing::scribe::{LINES, Retaining, Scribe, check_lines, lines, retains};
+use waxseal_testing::store::*;
 
 fn watched(env: Env) -> Parts {
     let system = CfOptions { system: Some(LINES.1), ..options() };

@@ -4,6 +4,7 @@ mod adversarial;
 mod damages;
 mod engine;
 mod exchange;
+mod expiring;
 mod launder;
 mod left_behind;
 mod metadata;

@@ -701,7 +701,7 @@ struct Replay {
 
 impl Drop for Replay {
     fn drop(&mut self) {
-        eprintln!("replay: WAXSEAL_SEED={} cargo test -p waxseal-lsm --test simulation agrees", self.seed);
+        eprintln!("replay: WAXSEAL_SEED={} cargo test -p waxseal-meta --test simulation agrees", self.seed);
     }
 }
 

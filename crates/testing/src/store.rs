@@ -1,4 +1,4 @@
-//! Shared helpers of this test binary: small stores, and short functions for a user's typical calls.
+//! Small stores on a simulated disk, and short functions for a user's typical calls.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -15,12 +15,14 @@ use waxseal_lsm::options::{CfOptions, Durability, Settings};
 use waxseal_lsm::order::{Comparator, Order};
 use waxseal_lsm::record::Kind;
 
-pub(crate) const ALL: CursorBounds = (Bound::Unbounded, Bound::Unbounded);
+/// Bounds of a cursor over everything.
+pub const ALL: CursorBounds = (Bound::Unbounded, Bound::Unbounded);
 
-pub(crate) type Rows = Vec<(Vec<u8>, Vec<u8>)>;
+/// Keys and values, in the order of a scan.
+pub type Rows = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// Orders keys in reverse.
-pub(crate) struct Backwards;
+pub struct Backwards;
 
 impl Comparator for Backwards {
     fn name(&self) -> &str {
@@ -31,12 +33,13 @@ impl Comparator for Backwards {
     }
 }
 
-pub(crate) fn backwards() -> Order {
+/// Returns the order of `Backwards`.
+pub fn backwards() -> Order {
     Order::custom(Arc::new(Backwards))
 }
 
 /// Returns limits so small that a few hundred records reach every stage.
-pub(crate) fn settings() -> Settings {
+pub fn settings() -> Settings {
     Settings {
         memtable_bytes: 16 * 1024,
         cache_bytes: 1 << 20,
@@ -48,7 +51,8 @@ pub(crate) fn settings() -> Settings {
     }
 }
 
-pub(crate) fn options() -> CfOptions {
+/// Returns options for such small blocks, tables and levels that a few hundred records make several levels.
+pub fn options() -> CfOptions {
     CfOptions {
         block_bytes: 512,
         table_bytes: 4096,
@@ -59,58 +63,67 @@ pub(crate) fn options() -> CfOptions {
     }
 }
 
-pub(crate) fn parts(env: Env) -> Parts {
+/// Returns the parts of a store with one family, `default`.
+pub fn parts(env: Env) -> Parts {
     let families = vec![("default".to_owned(), options())];
     Parts { env, families, orders: vec![backwards()], ..Parts::real() }
 }
 
 /// Returns a simulated disk and the directory of a store on it.
-pub(crate) fn sim(seed: u64) -> (SimFs, PathBuf) {
+pub fn sim(seed: u64) -> (SimFs, PathBuf) {
     (SimFs::new(seed), PathBuf::from("/store"))
 }
 
-pub(crate) fn open(sim: &SimFs, dir: &Path) -> Db {
+/// Opens a small store, with one seed for its random numbers at every step of the disk.
+pub fn open(sim: &SimFs, dir: &Path) -> Db {
     try_open(sim, dir).unwrap()
 }
 
-pub(crate) fn try_open(sim: &SimFs, dir: &Path) -> Result<Db> {
+/// Opens a small store, or returns the error.
+pub fn try_open(sim: &SimFs, dir: &Path) -> Result<Db> {
     Db::open(dir, settings(), parts(sim.env(sim.steps())))
 }
 
-pub(crate) fn read_only(sim: &SimFs, dir: &Path) -> Result<Db> {
+/// Opens a small store for reading.
+pub fn read_only(sim: &SimFs, dir: &Path) -> Result<Db> {
     Db::open_read_only(dir, settings(), parts(sim.env(sim.steps())))
 }
 
 /// Kills the process that has the store open.
-pub(crate) fn kill(sim: &SimFs, db: Db) {
+pub fn kill(sim: &SimFs, db: Db) {
     sim.crash_at(sim.steps());
     drop(db);
     sim.reboot(Crash::Process);
 }
 
-pub(crate) fn default(db: &Db) -> Family {
+/// Returns the family `default`.
+pub fn default(db: &Db) -> Family {
     db.family("default").unwrap()
 }
 
-pub(crate) fn put(db: &Db, family: &Family, key: &[u8], value: &[u8], durability: Durability) -> Result<u64> {
+/// Puts one record.
+pub fn put(db: &Db, family: &Family, key: &[u8], value: &[u8], durability: Durability) -> Result<u64> {
     let mut batch = Batch::new();
     batch.push(family.id(), Kind::Put, key, value, db.companions())?;
     db.commit(&mut batch, durability)
 }
 
-pub(crate) fn delete(db: &Db, family: &Family, key: &[u8]) -> Result<u64> {
+/// Deletes one record, with `Os` durability.
+pub fn delete(db: &Db, family: &Family, key: &[u8]) -> Result<u64> {
     let mut batch = Batch::new();
     batch.push(family.id(), Kind::Delete, key, &[], db.companions())?;
     db.commit(&mut batch, Durability::Os)
 }
 
-pub(crate) fn get(db: &Db, family: &Family, key: &[u8], at: At<'_>) -> Result<Option<Vec<u8>>> {
+/// Returns the value of a key.
+pub fn get(db: &Db, family: &Family, key: &[u8], at: At<'_>) -> Result<Option<Vec<u8>>> {
     let mut value = None;
     db.get(family, key, at, &mut |record| value = Some(record.value.to_vec()))?;
     Ok(value)
 }
 
-pub(crate) fn rows(db: &Db, family: &Family, at: At<'_>) -> Result<Rows> {
+/// Returns everything, from front to back.
+pub fn rows(db: &Db, family: &Family, at: At<'_>) -> Result<Rows> {
     let mut cursor = db.cursor(family, at, ALL)?;
     let mut rows = Vec::new();
     cursor.first()?;
@@ -122,31 +135,32 @@ pub(crate) fn rows(db: &Db, family: &Family, at: At<'_>) -> Result<Rows> {
 }
 
 /// Returns `key-0007` and a value of variable length that names the round.
-pub(crate) fn record(n: usize, round: usize) -> (Vec<u8>, Vec<u8>) {
+pub fn record(n: usize, round: usize) -> (Vec<u8>, Vec<u8>) {
     (format!("key-{n:04}").into_bytes(), format!("round {round} of {n} {}", "x".repeat(n % 90)).into_bytes())
 }
 
 /// Puts a range of records of one round, all with `Os` durability.
-pub(crate) fn fill(db: &Db, numbers: std::ops::Range<usize>, round: usize) {
+pub fn fill(db: &Db, numbers: std::ops::Range<usize>, round: usize) {
     for n in numbers {
         let (key, value) = record(n, round);
         put(db, &default(db), &key, &value, Durability::Os).unwrap();
     }
 }
 
-pub(crate) fn filled(numbers: std::ops::Range<usize>, round: usize) -> Rows {
+/// Returns the rows that `fill` puts.
+pub fn filled(numbers: std::ops::Range<usize>, round: usize) -> Rows {
     numbers.map(|n| record(n, round)).collect()
 }
 
 /// Returns every file of a simulated directory except the lock.
-pub(crate) fn sim_bytes(sim: &SimFs, dir: &Path) -> BTreeMap<String, Vec<u8>> {
+pub fn sim_bytes(sim: &SimFs, dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let names = sim.files(dir).into_iter().filter(|name| name != "LOCK");
     names.map(|name| (name.clone(), sim.read_all(dir.join(name)).unwrap())).collect()
 }
 
 /// Returns every file of a real directory. Repeats the read until two results are equal, because an active store may
 /// create or remove a file after the listing.
-pub(crate) fn real_bytes(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+pub fn real_bytes(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let read = |name: String| {
         let file = RealFs.open(&dir.join(&name), Open::Read).ok()?;
         Some((name, read_exact(&*file, 0, file.len().ok()? as usize).ok()?))
@@ -164,7 +178,7 @@ pub(crate) fn real_bytes(dir: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 /// Writes files into a real directory, as `cp` would.
-pub(crate) fn write_files(dir: &Path, files: &BTreeMap<String, Vec<u8>>) {
+pub fn write_files(dir: &Path, files: &BTreeMap<String, Vec<u8>>) {
     RealFs.create_dir_all(dir).unwrap();
     for (name, bytes) in files {
         let file = RealFs.open(&dir.join(name), Open::Create).unwrap();
@@ -173,12 +187,13 @@ pub(crate) fn write_files(dir: &Path, files: &BTreeMap<String, Vec<u8>>) {
 }
 
 /// Returns the file names with this suffix, sorted.
-pub(crate) fn named(sim: &SimFs, dir: &Path, end: &str) -> Vec<String> {
+pub fn named(sim: &SimFs, dir: &Path, end: &str) -> Vec<String> {
     sim.files(dir).into_iter().filter(|name| name.ends_with(end)).collect()
 }
 
+/// Returns the error of a call that must fail with this kind.
 #[track_caller]
-pub(crate) fn assert_kind<T>(outcome: Result<T>, kind: ErrorKind, what: &str) -> Error {
+pub fn assert_kind<T>(outcome: Result<T>, kind: ErrorKind, what: &str) -> Error {
     match outcome {
         Ok(_) => panic!("{what}: succeeded, expected {kind:?}"),
         Err(error) => {
@@ -189,7 +204,7 @@ pub(crate) fn assert_kind<T>(outcome: Result<T>, kind: ErrorKind, what: &str) ->
 }
 
 /// Calls every method of an open store that can return an error.
-pub(crate) fn every_call(db: &Db, family: &Family, dir: &Path) -> Vec<(&'static str, Option<Error>)> {
+pub fn every_call(db: &Db, family: &Family, dir: &Path) -> Vec<(&'static str, Option<Error>)> {
     let mut batch = Batch::new();
     batch.push(family.id(), Kind::Put, b"k", b"v", db.companions()).unwrap();
     vec![

@@ -16,8 +16,7 @@ use waxseal_lsm::lost_range::LostRange;
 use waxseal_lsm::options::{CfOptions, Durability, Settings};
 use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_lsm::seam::RecordSource;
-
-use crate::tester::{ROWS, Tester};
+use waxseal_testing::protector::{ROWS, TestProtector};
 
 /// A listener that keeps events as lines.
 #[derive(Default)]
@@ -49,7 +48,7 @@ impl Listener for Heard {
 struct Store {
     sim: SimFs,
     dir: PathBuf,
-    protector: Option<Arc<Tester>>,
+    protector: Option<Arc<TestProtector>>,
     heard: Arc<Heard>,
     db: Option<Db>,
 }

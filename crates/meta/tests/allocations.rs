@@ -1,7 +1,5 @@
 //! A cached read, a cached cursor step and a cached seek allocate nothing.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -13,76 +11,17 @@ use waxseal_lsm::env::{Fs, Open, RealFs};
 use waxseal_lsm::memtable::Memtable;
 use waxseal_lsm::options::{Compression, Durability, Settings, Verify};
 use waxseal_lsm::order::Order;
-use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, companion};
-use waxseal_lsm::seam::{Build, Check, Companions, Plain, Protection};
+use waxseal_lsm::record::{Kind, MAX_SEQNO, Record};
+use waxseal_lsm::seam::{Companions, PendingWrite, Plain};
 use waxseal_lsm::sst::{Cache, Checks, Expected, Table, Writer, WriterSettings};
 use waxseal_meta::Sealer;
-
-/// The system allocator, with a counter for each thread.
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-fn count() {
-    // An ending thread has no counter any more.
-    let _ = ALLOCATIONS.try_with(|allocations| allocations.set(allocations.get() + 1));
-}
+use waxseal_testing::allocator::{Counting, allocations};
+use waxseal_testing::protector::TestProtector;
 
 const BLOCK_BYTES: usize = 4096;
 
-#[expect(unsafe_code, reason = "the only way to count allocations")]
-// SAFETY: every call is handed to the system's allocator as it came; counting touches a thread-local cell that needs no
-// allocation and no destructor.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        count();
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.realloc(pointer, layout, new_size) }
-    }
-}
-
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
-
-/// Returns the number of allocations that `work` makes on this thread.
-fn allocations(work: impl FnOnce()) -> u64 {
-    let before = ALLOCATIONS.get();
-    work();
-    ALLOCATIONS.get() - before
-}
-
-/// A record protector that adds one word per record.
-struct TestProtector;
-
-fn word(record: &Record<'_>, key_hash: u64) -> [u8; 8] {
-    (key_hash ^ hash(record.value).rotate_left(7) ^ record.seqno).to_le_bytes()
-}
-
-impl Companions for TestProtector {
-    fn on_build(&self, record: &Record<'_>, _: Protection, out: &mut Vec<u8>) -> Build {
-        out.push(companion::WORD8);
-        out.extend_from_slice(&word(record, hash(record.key)));
-        Build::Set
-    }
-    fn verify(&self, record: &Record<'_>, key_hash: u64, _: Protection) -> Check {
-        let right = record.companion.get(1..) == Some(&word(record, key_hash)[..]);
-        if right { Check::Validated } else { Check::Corrupted }
-    }
-    fn protection(&self) -> Protection {
-        Protection::Complete
-    }
-}
 
 fn table(records: u32) -> (tempfile::TempDir, Arc<Table>) {
     let (dir, table, _) = table_packed(records, 64 << 20, Compression::None);
@@ -110,13 +49,16 @@ fn table_packed(
         store: None,
     };
     let uid = Uid([1; 16]);
-    let protector: Arc<dyn Companions> = Arc::new(TestProtector);
+    let protector: Arc<dyn Companions> = Arc::new(TestProtector::default());
     let mut writer = Writer::new(file.clone(), uid, settings, protector.clone());
     for n in 0..records {
         let key = format!("{n:016}").into_bytes();
         let record = Record { key: &key, seqno: 1 + n as u64, kind: Kind::Put, value: &[7; 100], companion: &[] };
         let mut seal = Vec::new();
-        protector.on_build(&record, Protection::None, &mut seal);
+        let Record { key, kind, value, seqno, .. } = record;
+        let pending = PendingWrite { family: 0, kind, key, value, key_hash: None, entries: &[] };
+        protector.on_write(&pending, &mut seal).unwrap();
+        protector.bind(&mut seal, None, seqno);
         writer.add(&Record { companion: &seal, ..record }).unwrap();
     }
     let finished = writer.finish().unwrap();

@@ -15,13 +15,14 @@ use waxseal_lsm::names::system_id;
 use waxseal_lsm::pointer::value_hash;
 use waxseal_lsm::record::{Kind, Record};
 use waxseal_lsm::seam::{Companions, Emitted, EngineEvent, EngineLog, EventStore, TableFact, Work};
-use waxseal_testing::above::Above;
+
+use crate::above::Above;
 
 /// The system family that receives the entries' rows.
-pub(crate) const LINES: (&str, u8) = ("system_metadata.lines", 9);
+pub const LINES: (&str, u8) = ("system_metadata.lines", 9);
 
 /// Writes readable entries.
-pub(crate) struct Scribe;
+pub struct Scribe;
 
 impl EngineLog for Scribe {
     fn line(&self, work: &Work<'_>) -> Option<Vec<u8>> {
@@ -50,7 +51,7 @@ impl EngineLog for Scribe {
 }
 
 /// Returns all entries by number, including those that are rows.
-pub(crate) fn lines(db: &Db) -> Result<BTreeMap<u64, String>> {
+pub fn lines(db: &Db) -> Result<BTreeMap<u64, String>> {
     lines_behind(db, 0)
 }
 
@@ -74,7 +75,7 @@ fn lines_behind(db: &Db, last: u64) -> Result<BTreeMap<u64, String>> {
 
 /// The tables that the entries add up to, up to an entry that was durable when it was read.
 #[derive(Clone, Default)]
-pub(crate) struct Told {
+pub struct Told {
     last: u64,
     tables: BTreeSet<String>,
     /// Number of checks so far.
@@ -107,7 +108,7 @@ impl Told {
     }
 
     /// Checks that the entries add up to the store's tables. Most checks read only the entries since the last check.
-    pub(crate) fn check(&mut self, db: &Db, at: &str) -> Result<()> {
+    pub fn check(&mut self, db: &Db, at: &str) -> Result<()> {
         self.times += 1;
         if self.times.is_multiple_of(GO_ON) {
             self.forget();
@@ -139,21 +140,21 @@ impl Told {
     }
 
     /// Makes the next check read all entries.
-    pub(crate) fn forget(&mut self) {
+    pub fn forget(&mut self) {
         *self = Told { times: self.times, ..Told::default() };
     }
 }
 
 /// Checks that all entries add up to the store's tables.
-pub(crate) fn check_lines(db: &Db, at: &str) -> Result<()> {
+pub fn check_lines(db: &Db, at: &str) -> Result<()> {
     Told::default().check(db, at)
 }
 
 /// A record protector that retains some versions, and otherwise delegates to another one.
-pub(crate) struct Retaining(pub(crate) Arc<dyn Companions>);
+pub struct Retaining(pub Arc<dyn Companions>);
 
 /// Returns true for the few versions that are retained, which stay forever.
-pub(crate) fn retains(kind: Kind, key: &[u8], value: &[u8]) -> bool {
+pub fn retains(kind: Kind, key: &[u8], value: &[u8]) -> bool {
     match kind {
         Kind::Put => hash(value).is_multiple_of(32),
         _ => hash(key).is_multiple_of(32),

@@ -11,11 +11,11 @@ use waxseal_lsm::env::sim::{Crash, Fault, Loss};
 use waxseal_lsm::error::{Result, Verdict};
 use waxseal_lsm::lost_range::LostRange;
 use waxseal_lsm::options::Durability;
+use waxseal_testing::scribe::check_lines;
 
 use crate::beside;
 use crate::events::EVENTS;
 use crate::oracle::Change;
-use crate::watched::check_lines;
 use crate::world::{CONFIGS, Config, FENCED, Seals, World, content_of, exchange};
 
 type Scenario = fn(&mut World) -> Result<()>;

@@ -5,9 +5,9 @@ use waxseal_lsm::env::sim::{Crash, Loss};
 use waxseal_lsm::error::Result;
 use waxseal_lsm::options::Durability;
 use waxseal_lsm::record::Kind;
+use waxseal_testing::scribe::{check_lines, retains};
 
 use crate::oracle::Change;
-use crate::watched::{check_lines, retains};
 use crate::world::{CONFIGS, World};
 
 /// The checks that must find the planted bugs.
@@ -130,12 +130,12 @@ pub fn lines() {
     let start = whole.sim.steps();
     busy(&mut whole).expect("without a crash");
     let end = whole.sim.steps();
-    let before = crate::watched::lines(whole.db()).expect("lines");
+    let before = waxseal_testing::scribe::lines(whole.db()).expect("lines");
     assert!(whole.db().engine_log().len() < before.len() && before.len() > 35, "{before:?}");
     whole.db().close().expect("close");
     whole.db = None;
     whole.open().expect("reopening");
-    assert_eq!(crate::watched::lines(whole.db()).expect("lines"), before);
+    assert_eq!(waxseal_testing::scribe::lines(whole.db()).expect("lines"), before);
     for step in (start..end).step_by(2) {
         let mut world = begin();
         world.plan = step;

@@ -1,9 +1,7 @@
 //! A store's memory stays within its budget, measured by the allocator under a mixed load on four times as much data.
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::db::{At, Db, Family, Parts};
@@ -11,37 +9,7 @@ use waxseal_lsm::error::Result;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, KIB, MIB, Settings};
 use waxseal_lsm::record::Kind;
 use waxseal_meta::Sealer;
-
-/// The system allocator, with counters for current and peak bytes.
-struct Counting;
-
-static OUT: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
-
-fn took(bytes: usize) {
-    MOST.fetch_max(OUT.fetch_add(bytes, Relaxed) + bytes, Relaxed);
-}
-
-#[expect(unsafe_code, reason = "the only way to count what is allocated")]
-// SAFETY: every call is handed to the system's allocator as it came; counting touches two atomics.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        took(layout.size());
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        OUT.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        took(new_size);
-        OUT.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.realloc(pointer, layout, new_size) }
-    }
-}
+use waxseal_testing::allocator::{Counting, live_bytes, peak_bytes, reset_peak};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -116,12 +84,12 @@ fn a_mixed_load_on_four_times_the_budget_stays_within_it() {
     };
     let families = ["default", "other"].map(|name| (name.to_owned(), options.clone()));
     let parts = Parts { companions: Arc::new(Sealer::new()), families: families.to_vec(), ..Parts::real() };
-    let before = OUT.load(Relaxed);
+    let before = live_bytes();
     let db = Db::open(home.path(), settings, parts).unwrap();
     let families = db.families();
     let mut store = Store { db, families, batch: Batch::new() };
     let (mut random, mut written, mut seen) = (1u64, 0, [0u64; 3]);
-    MOST.store(0, Relaxed);
+    reset_peak();
     while written < 4 * BUDGET {
         for _ in 0..64 {
             written += store.put(&mut random).unwrap();
@@ -134,7 +102,7 @@ fn a_mixed_load_on_four_times_the_budget_stays_within_it() {
         assert_eq!(memory.budget_bytes, BUDGET as u64);
     }
     store.db.settle().unwrap();
-    let most = MOST.load(Relaxed).saturating_sub(before);
+    let most = peak_bytes().saturating_sub(before);
     println!("{most} bytes at most of {BUDGET}; memtables, blocks and else: {seen:?}\n{}", store.db.metrics());
     assert!(most <= BUDGET + SLACK, "{most} bytes");
     // The budget was used, and each part had its share.

@@ -1,6 +1,6 @@
 //! Stores whose bottom level is compressed with zstd and a dictionary: the model, the crash sweep, the flips, and the
 //! planted bugs that these must find. Only in builds with the feature, and alone in its process: `cargo test -p
-//! waxseal-lsm --features zstd,planted --test simulation packed`.
+//! waxseal-meta --features zstd,planted --test simulation packed`.
 
 use std::ops::Bound;
 

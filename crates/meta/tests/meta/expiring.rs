@@ -1,5 +1,5 @@
 //! The bytes of a manifest and of tables whose records expire, beside their meaning. When this fails, the format has
-//! changed: that is a new format level. `BLESS=1 cargo test -p waxseal-lsm --test store expiring` writes the file anew;
+//! changed: that is a new format level. `BLESS=1 cargo test -p waxseal-meta --test meta expiring` writes the file anew;
 //! tests/reader reads it too.
 
 use std::fmt::Write;
@@ -23,12 +23,11 @@ use waxseal_lsm::version::{Edit, EditChange, Manifest, TableMeta, family, recove
 use waxseal_meta::Sealer;
 use waxseal_meta::builtin::{Expiry, Labels, standard};
 use waxseal_meta::provider::{EXPIRY, LABELS};
-
-use crate::support::{ALL, default, sim_bytes};
+use waxseal_testing::store::{ALL, default, sim_bytes};
 
 /// The year 2030, in microseconds since 1970.
 const END: u64 = 1_893_456_000_000_000;
-const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/expiring.txt");
+const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../lsm/tests/golden/expiring.txt");
 const DIR: &str = "/golden";
 
 /// Key, value if it is no tombstone, and expiry.

@@ -12,8 +12,7 @@ use waxseal_lsm::env::sim::{Crash, SimFs};
 use waxseal_lsm::options::{CfOptions, Durability, Settings};
 use waxseal_lsm::record::Kind;
 use waxseal_meta::Sealer;
-
-use crate::watched::{LINES, Scribe};
+use waxseal_testing::scribe::{LINES, Scribe};
 
 const DIR: &str = "/store";
 

@@ -1,6 +1,6 @@
 //! Planted bugs: the model, the crash sweep or the flips must find each bug, enabled at run time, within CI's time.
 //!
-//! Alone in its process: `cargo test -p waxseal-lsm --features planted --test simulation planted`.
+//! Alone in its process: `cargo test -p waxseal-meta --features planted --test simulation planted`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Command, Stdio};

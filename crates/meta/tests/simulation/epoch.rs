@@ -15,8 +15,7 @@ use waxseal_lsm::names::system_id;
 use waxseal_lsm::options::{CfOptions, Durability, Settings};
 use waxseal_lsm::record::{Kind, Seqno};
 use waxseal_lsm::seam::Emitted;
-
-use crate::tester::{ROWS, Tester};
+use waxseal_testing::protector::{ROWS, TestProtector};
 
 /// The system family of these stores.
 const LOG: u32 = system_id(1);
@@ -26,7 +25,7 @@ type Found = Vec<(Vec<u8>, Vec<u8>, Seqno)>;
 
 struct Store {
     sim: SimFs,
-    protector: Arc<Tester>,
+    protector: Arc<TestProtector>,
     memtable_bytes: usize,
     db: Option<Db>,
 }

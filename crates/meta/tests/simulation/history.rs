@@ -6,8 +6,7 @@ use waxseal_lsm::db::Db;
 use waxseal_lsm::error::Result;
 use waxseal_lsm::options::Verify;
 use waxseal_lsm::record::{Kind, Record, Seqno};
-
-use crate::watched::retains;
+use waxseal_testing::scribe::retains;
 
 /// One version: seqno, and value (`None` for a tombstone).
 type Version = (Seqno, Option<Vec<u8>>);

@@ -1,4 +1,4 @@
-//! The engine on a simulated disk: the model test, the crash sweep, the flip sweep, and the planted bugs that these
+//! The engine on a simulated disk, plain and sealed: the model test, the crash sweep, the flip sweep, and the planted bugs that these
 //! must find.
 //!
 //! All tests run in one thread from a seed; a failure prints the seed that reproduces it.
@@ -26,7 +26,5 @@ mod panics;
 mod planted;
 mod same;
 mod sweep;
-mod tester;
 mod values;
-mod watched;
 mod world;

@@ -22,13 +22,13 @@ use waxseal_meta::integrity::{Digest, digest};
 use waxseal_meta::provider::{EXPIRY, LABELS};
 use waxseal_meta::{Seal, Sealer};
 use waxseal_testing::above::Over;
+use waxseal_testing::scribe::{LINES, Retaining, Scribe, Told};
 
 use crate::beside;
 use crate::displaced;
 use crate::events::{self, EVENTS, Watching};
 use crate::history::History;
 use crate::oracle::{Change, Content, Oracle};
-use crate::watched::{LINES, Retaining, Scribe, Told};
 
 /// Orders keys in reverse.
 pub struct Backwards;
