@@ -10,13 +10,11 @@
 //! damage      flips, zeroes, removes and duplicates bytes
 //! redirect    a file system that answers a read with other bytes of the same file
 //! anatomy     positions of all parts of a table file: a second reader of docs/format.md
-//! flow        owned records that can be damaged in transit
 //! protectors  record protectors with deliberate faults or omissions
 //! ```
 
 pub mod anatomy;
 mod damage;
-pub mod flow;
 pub mod protectors;
 mod reach;
 mod redirect;

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! store      small stores on a simulated disk, and short functions for typical calls
+//! records    owned records that can be damaged, and a cursor that returns them like a merge
 //! protector  a record protector with switchable faults
 //! scribe     an event log with readable entries, and a protector that retains some versions
 //! above      a record protector on top of another, which changes some of its methods
@@ -22,6 +23,7 @@ pub mod gates;
 pub mod golden;
 pub mod memory;
 pub mod protector;
+pub mod records;
 pub mod scribe;
 pub mod store;
 pub mod unreadable;

@@ -138,27 +138,32 @@ impl Companions for TestProtector {
     fn descriptors(&self) -> Vec<u8> {
         b"a word".to_vec()
     }
-    /// Uses the change that each bit makes to the checksum, the last bit first.
     fn correct(&self, block: &mut [u8], seed: u32, confirm: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-        let Some((covered, kept)) = block.split_last_chunk() else { return false };
-        let wanted = crc(seed, &[covered]) ^ u32::from_le_bytes(*kept);
-        let flip = |block: &mut [u8], bits: &[usize]| bits.iter().for_each(|bit| block[bit / 8] ^= 1 << (bit % 8));
-        let (mut words, mut word) = (HashMap::from([(0, None)]), 1u32 << 31);
-        let mut survivors = Vec::new();
-        for bit in (0..block.len() * 8).rev() {
-            if let Some(partner) = words.get(&(wanted ^ word)) {
-                let bits: Vec<usize> = [Some(bit), *partner].into_iter().flatten().collect();
-                flip(block, &bits);
-                if confirm(block) {
-                    survivors.push(bits.clone());
-                }
-                flip(block, &bits);
-            }
-            words.insert(word, Some(bit));
-            word = (word >> 1) ^ (0xEDB8_8320 & (word & 1).wrapping_neg());
-        }
-        let [bits] = &survivors[..] else { return false };
-        flip(block, bits);
-        true
+        correct(block, seed, confirm)
     }
+}
+
+/// Corrects one or two flipped bits of a block that ends in its checksum, by the change that each bit makes to the
+/// checksum, the last bit first. Returns true if exactly one correction is confirmed.
+pub fn correct(block: &mut [u8], seed: u32, confirm: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+    let Some((covered, kept)) = block.split_last_chunk() else { return false };
+    let wanted = crc(seed, &[covered]) ^ u32::from_le_bytes(*kept);
+    let flip = |block: &mut [u8], bits: &[usize]| bits.iter().for_each(|bit| block[bit / 8] ^= 1 << (bit % 8));
+    let (mut words, mut word) = (HashMap::from([(0, None)]), 1u32 << 31);
+    let mut survivors = Vec::new();
+    for bit in (0..block.len() * 8).rev() {
+        if let Some(partner) = words.get(&(wanted ^ word)) {
+            let bits: Vec<usize> = [Some(bit), *partner].into_iter().flatten().collect();
+            flip(block, &bits);
+            if confirm(block) {
+                survivors.push(bits.clone());
+            }
+            flip(block, &bits);
+        }
+        words.insert(word, Some(bit));
+        word = (word >> 1) ^ (0xEDB8_8320 & (word & 1).wrapping_neg());
+    }
+    let [bits] = &survivors[..] else { return false };
+    flip(block, bits);
+    true
 }

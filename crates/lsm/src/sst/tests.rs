@@ -15,7 +15,6 @@ mod rebuild;
 mod verify_read;
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, RwLock};
 
@@ -177,33 +176,8 @@ impl Companions for Sealer {
         Protection::Partial
     }
     fn correct(&self, block: &mut [u8], seed: u32, confirm: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-        corrected(block, seed, confirm)
+        waxseal_testing::protector::correct(block, seed, confirm)
     }
-}
-
-/// Corrects one or two flipped bits of a framed block by the effect of each bit on the CRC, beginning with the last
-/// bit.
-fn corrected(block: &mut [u8], seed: u32, confirm: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-    let (covered, kept) = block.split_last_chunk().unwrap();
-    let wanted = crc(seed, &[covered]) ^ u32::from_le_bytes(*kept);
-    let flip = |block: &mut [u8], bits: &[usize]| bits.iter().for_each(|bit| block[bit / 8] ^= 1 << (bit % 8));
-    let (mut words, mut word) = (HashMap::from([(0, None)]), 1u32 << 31);
-    let mut survivors = Vec::new();
-    for bit in (0..block.len() * 8).rev() {
-        if let Some(partner) = words.get(&(wanted ^ word)) {
-            let bits: Vec<usize> = [Some(bit), *partner].into_iter().flatten().collect();
-            flip(block, &bits);
-            if confirm(block) {
-                survivors.push(bits.clone());
-            }
-            flip(block, &bits);
-        }
-        words.insert(word, Some(bit));
-        word = (word >> 1) ^ (0xEDB8_8320 & (word & 1).wrapping_neg());
-    }
-    let [bits] = &survivors[..] else { return false };
-    flip(block, bits);
-    true
 }
 
 /// The reverse order.

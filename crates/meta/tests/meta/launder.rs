@@ -7,83 +7,21 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use waxseal_lsm::compaction::output::{CompactionJob, write_tables};
 use waxseal_lsm::compaction::{Rules, Splitter};
-use waxseal_lsm::cursor::Cursor;
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::env::{Env, Fs};
 use waxseal_lsm::error::Result;
 use waxseal_lsm::ledger::Ledger;
 use waxseal_lsm::options::{CfOptions, Compression};
 use waxseal_lsm::order::Order;
-use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, Seqno};
-use waxseal_lsm::seam::{Companions, PendingWrite, Protection, RecordSource};
+use waxseal_lsm::record::{Kind, MAX_SEQNO, Seqno};
+use waxseal_lsm::seam::Companions;
 use waxseal_meta::{Adoption, SealCounts, Sealer};
+use waxseal_testing::records::{Owned, Shown};
 
 const DIR: &str = "/store";
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Owned {
-    key: Vec<u8>,
-    seqno: Seqno,
-    kind: Kind,
-    value: Vec<u8>,
-    companion: Vec<u8>,
-}
-
-impl Owned {
-    fn sealed(sealer: &Sealer, key: &str, seqno: Seqno, kind: Kind, value: &str) -> Owned {
-        let (key, value, mut companion) = (key.as_bytes().to_vec(), value.as_bytes().to_vec(), Vec::new());
-        sealer
-            .on_write(
-                &PendingWrite { family: 0, kind, key: &key, value: &value, key_hash: None, entries: &[] },
-                &mut companion,
-            )
-            .unwrap();
-        sealer.bind(&mut companion, None, seqno);
-        Owned { key, seqno, kind, value, companion }
-    }
-
-    fn record(&self) -> Record<'_> {
-        let Owned { key, seqno, kind, value, companion } = self;
-        Record { key, seqno: *seqno, kind: *kind, value, companion }
-    }
-}
-
-/// Records as a merge shows them, in the order given.
-struct Shown {
-    records: Vec<Owned>,
-    at: usize,
-}
-
-impl Cursor for Shown {
-    fn seek(&mut self, _: &[u8], _: Seqno) -> Result<()> {
-        unreachable!("the pass goes from end to end")
-    }
-    fn seek_for_prev(&mut self, _: &[u8], _: Seqno) -> Result<()> {
-        unreachable!("the pass goes from end to end")
-    }
-    fn first(&mut self) -> Result<()> {
-        self.at = 0;
-        Ok(())
-    }
-    fn last(&mut self) -> Result<()> {
-        unreachable!("the pass goes from end to end")
-    }
-    fn next(&mut self) -> Result<()> {
-        self.at += 1;
-        Ok(())
-    }
-    fn prev(&mut self) -> Result<()> {
-        unreachable!("the pass goes from end to end")
-    }
-    fn valid(&self) -> bool {
-        self.at < self.records.len()
-    }
-    fn source(&self) -> RecordSource<'_> {
-        RecordSource { protection: Protection::Complete, ..RecordSource::default() }
-    }
-    fn record(&self) -> Record<'_> {
-        self.records[self.at].record()
-    }
+fn sealed(sealer: &Sealer, key: &str, seqno: Seqno, kind: Kind, value: &str) -> Owned {
+    Owned::made(sealer, kind, key.as_bytes(), seqno, value.as_bytes()).unwrap()
 }
 
 struct Pass {
@@ -110,7 +48,7 @@ impl Pass {
     /// Two versions of one key, a tombstone at the bottom with nothing left to hide, one that hides a put, and
     /// neighbours.
     fn records(&self) -> Vec<Owned> {
-        let sealed = |key, seqno, kind, value| Owned::sealed(&self.sealer, key, seqno, kind, value);
+        let sealed = |key, seqno, kind, value| sealed(&self.sealer, key, seqno, kind, value);
         vec![
             sealed("a", 20, Kind::Put, "first"),
             sealed("b", 25, Kind::Put, "new"),
@@ -149,7 +87,7 @@ impl Pass {
         };
         let rules = Rules::new(Order::bytewise(), Vec::new(), |_: &[u8]| true);
         let splitter = Splitter::new(Order::bytewise(), u64::MAX, Vec::new());
-        let tables = write_tables(&job, &mut Shown { records: shown, at: 0 }, rules, splitter)?;
+        let tables = write_tables(&job, &mut Shown::new(shown), rules, splitter)?;
         Ok(tables.iter().map(|table| table.ledger.count()).sum())
     }
 

@@ -1,6 +1,5 @@
 //! A world: a simulated disk, a store on it in stepped mode, and the oracle with the store's expected content.
 
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::PathBuf;
@@ -14,7 +13,7 @@ use waxseal_lsm::env::{Env, SeededRandom};
 use waxseal_lsm::error::{Error, ErrorKind, Result};
 use waxseal_lsm::lost_range::LostRange;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, SealLayout, Settings, Verify};
-use waxseal_lsm::order::{Comparator, Order};
+use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, Seqno};
 use waxseal_lsm::seam::{Companions, PendingWrite, Plain};
 use waxseal_meta::exchange::{ExportRequest, Policy, export, import};
@@ -23,24 +22,13 @@ use waxseal_meta::provider::{EXPIRY, LABELS};
 use waxseal_meta::{Seal, Sealer};
 use waxseal_testing::above::Over;
 use waxseal_testing::scribe::{LINES, Retaining, Scribe, Told};
+use waxseal_testing::store::backwards;
 
 use crate::beside;
 use crate::displaced;
 use crate::events::{self, EVENTS, Watching};
 use crate::history::History;
 use crate::oracle::{Change, Content, Oracle};
-
-/// Orders keys in reverse.
-pub struct Backwards;
-
-impl Comparator for Backwards {
-    fn name(&self) -> &str {
-        "test.backwards"
-    }
-    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
-        b.cmp(a)
-    }
-}
 
 /// One configuration; all configurations must return the same results.
 #[derive(Clone, Copy, Debug)]
@@ -325,7 +313,7 @@ impl World {
     pub fn options(&self, family: &str) -> CfOptions {
         let table_bytes = if self.config.bottom.is_some() { 32 * 1024 } else { 2048 };
         CfOptions {
-            order: if family.starts_with("back") { Order::custom(Arc::new(Backwards)) } else { Order::bytewise() },
+            order: if family.starts_with("back") { backwards() } else { Order::bytewise() },
             block_bytes: self.config.block_bytes,
             restart_interval: 3,
             filter_bits: self.config.filter_bits,
@@ -367,7 +355,7 @@ impl World {
             companions,
             listener: self.tally.clone(),
             families,
-            orders: vec![Order::custom(Arc::new(Backwards))],
+            orders: vec![backwards()],
             engine_log: None,
             cache: None,
         };

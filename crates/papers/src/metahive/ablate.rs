@@ -427,8 +427,8 @@ fn verification(seed: u64, ours: bool) -> Outcome<bool> {
 
 /// Here a miss means that an intact record is not returned.
 fn triage(seed: u64, ours: bool) -> Outcome<bool> {
-    use waxseal_lab::faults::flow::Owned;
     use waxseal_lab::faults::protectors::judged;
+    use waxseal_testing::records::Owned;
     let mut random = Random::new(seed);
     let value: [u8; 24] = std::array::from_fn(|_| random.word() as u8);
     let mut record = Owned::born(&Sealer::new(), KEY, 1 + random.below(1 << 30), &value)?;

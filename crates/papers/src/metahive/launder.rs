@@ -13,7 +13,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use waxseal_bench::Outcome;
 use waxseal_bench::gate::Gate;
 use waxseal_bench::workload::Random;
-use waxseal_lab::faults::flow::{Owned, Shown};
 use waxseal_lab::faults::protectors::Launderer;
 use waxseal_lsm::compaction::output::{CompactionJob, write_tables};
 use waxseal_lsm::compaction::{Rules, Splitter};
@@ -25,6 +24,7 @@ use waxseal_lsm::order::Order;
 use waxseal_lsm::seam::Companions;
 use waxseal_meta::Sealer;
 use waxseal_testing::above::Over;
+use waxseal_testing::records::{Owned, Shown};
 
 /// Flips at scale 1.
 const FULL: u64 = 100_000;

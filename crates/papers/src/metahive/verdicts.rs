@@ -14,7 +14,6 @@ use waxseal_bench::Outcome;
 use waxseal_bench::gate::Gate;
 use waxseal_bench::workload::Random;
 use waxseal_lab::faults::anatomy::{Anatomy, Entry, mend};
-use waxseal_lab::faults::flow::Owned;
 use waxseal_lab::faults::protectors::judged;
 use waxseal_lsm::checksum::mix;
 use waxseal_lsm::cursor::Cursor;
@@ -25,6 +24,7 @@ use waxseal_lsm::seam::{Companions, Plain};
 use waxseal_lsm::sst::{Cache, Table, Writer, WriterSettings};
 use waxseal_meta::Sealer;
 use waxseal_meta::verdict::{Action, SealVerdict, paper};
+use waxseal_testing::records::Owned;
 
 /// Repetitions of each row at scale 1.
 const FULL: u64 = 2_000;

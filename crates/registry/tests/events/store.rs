@@ -13,7 +13,7 @@ use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::env::{self, Env};
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
-use waxseal_lsm::order::{Comparator, Order};
+use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, Seqno};
 use waxseal_lsm::seam::PendingWrite;
 use waxseal_meta::{Seal, Sealer};
@@ -22,6 +22,7 @@ use waxseal_registry::{
     Event, Field, Identity, Image, Mode, Operation, Options, Paging, Payload, Query, Registrar, Registration, Ring,
     Scope, Session, Setup, StampVerb, Target, Values,
 };
+use waxseal_testing::store::backwards;
 
 /// A wall clock that says what it is told.
 #[derive(Default)]
@@ -33,18 +34,6 @@ impl env::Clock for Told {
     }
     fn monotonic_nanos(&self) -> u64 {
         0
-    }
-}
-
-/// Orders keys backwards.
-struct Backwards;
-
-impl Comparator for Backwards {
-    fn name(&self) -> &str {
-        "test.backwards"
-    }
-    fn compare(&self, a: &[u8], b: &[u8]) -> std::cmp::Ordering {
-        b.cmp(a)
     }
 }
 
@@ -193,7 +182,7 @@ pub(crate) struct Store {
 }
 
 fn options(name: &str) -> CfOptions {
-    let order = if name == "back" { Order::custom(Arc::new(Backwards)) } else { Order::bytewise() };
+    let order = if name == "back" { backwards() } else { Order::bytewise() };
     CfOptions {
         order,
         block_bytes: 256,
@@ -227,7 +216,7 @@ pub(crate) fn open_without_engine_log(sim: &SimFs) -> Result<Db> {
         companions: Arc::new(Sealer::new().with(waxseal_meta::builtin::standard())),
         listener: Arc::new(Silent),
         families: vec![("default".to_owned(), options("default"))],
-        orders: vec![Order::custom(Arc::new(Backwards))],
+        orders: vec![backwards()],
         engine_log: None,
         cache: None,
     };
@@ -245,7 +234,7 @@ pub(crate) fn open(config: Config, sim: &SimFs, wall: &Arc<Told>) -> Result<(Db,
         companions: sealer.clone(),
         listener: Arc::new(Silent),
         families,
-        orders: vec![Order::custom(Arc::new(Backwards))],
+        orders: vec![backwards()],
         engine_log: Some(prepared.engine_log.clone()),
         cache: None,
     };

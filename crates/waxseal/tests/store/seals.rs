@@ -1,14 +1,14 @@
 //! Seals as a user meets them: on by default, handed in and out, through every place where a record lives; plain nodes.
 
-use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use waxseal::env::{Fs, MemoryFs, Open};
 use waxseal::{
-    Builder, CfOptions, ColumnFamily, Comparator, Compression, Db, Durability, ErrorKind, Order, Result, Seal, Slice,
-    Verify, WriteOptions,
+    Builder, CfOptions, ColumnFamily, Compression, Db, Durability, ErrorKind, Order, Result, Seal, Slice, Verify,
+    WriteOptions,
 };
+use waxseal_testing::store::Backwards;
 
 /// A store in memory that is opened more than once.
 struct Shelf {
@@ -387,19 +387,6 @@ fn a_gap_around_a_newer_record_is_told_once_by_both_ends_together() -> Result<()
         assert_eq!((rows, gaps), (3, 1), "from the front where a bit is set: {turns:06b}");
     }
     Ok(())
-}
-
-/// Orders keys backwards.
-struct Backwards;
-
-impl Comparator for Backwards {
-    fn name(&self) -> &str {
-        "test.backwards"
-    }
-
-    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
-        b.cmp(a)
-    }
 }
 
 /// In an order of its own a family is walked as a whole for a prefix. What is damaged beyond it is nobody's business.

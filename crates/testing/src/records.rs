@@ -25,13 +25,16 @@ impl Owned {
 
     /// Creates a put with the protector's companions at this seqno.
     pub fn born(protector: &dyn Companions, key: &[u8], seqno: Seqno, value: &[u8]) -> Result<Owned> {
+        Owned::made(protector, Kind::Put, key, seqno, value)
+    }
+
+    /// Creates a record with the protector's companions at this seqno.
+    pub fn made(protector: &dyn Companions, kind: Kind, key: &[u8], seqno: Seqno, value: &[u8]) -> Result<Owned> {
         let mut companion = Vec::new();
-        protector.on_write(
-            &PendingWrite { family: 0, kind: Kind::Put, key, value, key_hash: None, entries: &[] },
-            &mut companion,
-        )?;
+        let pending = PendingWrite { family: 0, kind, key, value, key_hash: None, entries: &[] };
+        protector.on_write(&pending, &mut companion)?;
         protector.bind(&mut companion, None, seqno);
-        Ok(Owned { key: key.to_vec(), seqno, kind: Kind::Put, value: value.to_vec(), companion })
+        Ok(Owned { key: key.to_vec(), seqno, kind, value: value.to_vec(), companion })
     }
 
     /// Borrows the record.
