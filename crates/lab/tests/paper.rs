@@ -1,15 +1,9 @@
 //! The paper's store on the real engine: what it promises holds, and what it misses is shown.
 
-#[allow(dead_code, reason = "the other suite uses the rest")]
-#[path = "../../meta/tests/meta/nodes.rs"]
-mod nodes;
-
-use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use nodes::{Model, Node};
 use waxseal_lab::paper::{Decision, Paper, RowForm};
 use waxseal_lsm::db::At;
 use waxseal_lsm::env::sim::SimFs;
@@ -18,11 +12,11 @@ use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, Record};
 use waxseal_lsm::seam::{Companions, PassRecord, Plain, RecordSource, RowRewriter};
 use waxseal_testing::above::{Above, Over};
-
-const ALL: (Bound<Vec<u8>>, Bound<Vec<u8>>) = (Bound::Unbounded, Bound::Unbounded);
+use waxseal_testing::harness::{DIR, Model, Store, open_table, packed};
+use waxseal_testing::store::ALL;
 
 /// Versions and rows of a node: how many of each, and whether each version has its row.
-fn pairs(node: &Node) -> (usize, usize) {
+fn pairs(node: &Store) -> (usize, usize) {
     let (mut versions, mut rows) = (Vec::new(), Vec::new());
     node.each(|record| match RowForm::Literal.read(record) {
         Some((key, stored)) => rows.extend(stored.iter().map(|stored| (key.to_vec(), stored.seqno))),
@@ -40,7 +34,7 @@ fn pairs(node: &Node) -> (usize, usize) {
 fn rows_are_hidden_and_clean_themselves_up() {
     let sim = SimFs::new(11);
     let paper = Arc::new(Paper::default());
-    let node = Node::open(&sim, "/node", paper.clone());
+    let node = Store::open(&sim, paper.clone(), packed());
     let mut model = Model::new();
     node.work(&mut model, 1, 900);
     // Keys that sort between a key and its rows.
@@ -69,7 +63,7 @@ fn rows_are_hidden_and_clean_themselves_up() {
     // Rows stand in the block of their version, where both fit.
     let mut apart = 0;
     for path in node.tables() {
-        let table = nodes::open_table(&sim, &path, &Order::bytewise());
+        let table = open_table(&sim, &path, &Order::bytewise());
         let mut cursor = table.cursor(true);
         use waxseal_lsm::cursor::Cursor;
         cursor.first().unwrap();
@@ -104,7 +98,7 @@ fn rows_are_hidden_and_clean_themselves_up() {
 #[test]
 fn an_old_store_gets_its_rows_in_compaction() {
     let sim = SimFs::new(12);
-    let node = Node::open(&sim, "/node", Arc::new(Plain));
+    let node = Store::open(&sim, Arc::new(Plain), packed());
     let mut model = Model::new();
     node.work(&mut model, 1, 600);
     node.db.flush().unwrap();
@@ -163,10 +157,10 @@ impl Above for Faulty {
 }
 
 /// A node with one record in a table, to be hit in its next compaction so many times.
-fn faulty(sim: &SimFs, hits: usize, decision: Decision, hit: fn(&mut PassRecord)) -> (Node, Arc<Over<Faulty>>) {
+fn faulty(sim: &SimFs, hits: usize, decision: Decision, hit: fn(&mut PassRecord)) -> (Store, Arc<Over<Faulty>>) {
     let paper = Paper::new(move |_| decision);
     let protector = Arc::new(Over(Faulty { paper, hits: Arc::new(AtomicUsize::new(hits)), hit }));
-    let node = Node::open(sim, "/node", protector.clone());
+    let node = Store::open(sim, protector.clone(), packed());
     node.put(b"k", b"value");
     node.db.flush().unwrap();
     node.put(b"other", b"value");
@@ -182,7 +176,7 @@ fn what_does_not_match_is_tried_again_and_then_handled() {
     let sim = SimFs::new(13);
     let (node, protector) = faulty(&sim, 1, Decision::Refuse, in_value);
     node.db.compact(&node.family, &ALL).unwrap();
-    assert_eq!(node.get(At::Latest, b"k"), Some(b"value".to_vec()));
+    assert_eq!(node.value(At::Latest, b"k"), Some(b"value".to_vec()));
     assert_eq!(protector.paper.handled().len(), 0);
     assert_eq!(protector.hits.load(Ordering::Relaxed), 0, "it was hit");
     // Twice: the handler decides.
@@ -192,7 +186,7 @@ fn what_does_not_match_is_tried_again_and_then_handled() {
         let _ = node.db.compact(&node.family, &ALL);
         assert_eq!(protector.paper.handled().len(), 1, "{decision:?}");
         // To the paper the read is none of its business: what was carried on is served.
-        assert_eq!(node.get(At::Latest, b"k"), Some(left.as_bytes().to_vec()), "{decision:?}");
+        assert_eq!(node.value(At::Latest, b"k"), Some(left.as_bytes().to_vec()), "{decision:?}");
     }
 }
 
@@ -203,21 +197,21 @@ fn a_key_that_is_hit_in_the_merge_is_valid_ever_after() {
     let sim = SimFs::new(15);
     let (node, protector) = faulty(&sim, 1, Decision::Refuse, |row| row.key[0] ^= 1);
     node.db.compact(&node.family, &ALL).unwrap();
-    assert_eq!(node.get(At::Latest, b"k"), None);
-    assert_eq!(node.get(At::Latest, b"j"), Some(b"value".to_vec()));
+    assert_eq!(node.value(At::Latest, b"k"), None);
+    assert_eq!(node.value(At::Latest, b"j"), Some(b"value".to_vec()));
     assert_eq!(protector.paper.tally().orphans, 1);
     node.put(b"j0", b"value");
     node.db.compact(&node.family, &ALL).unwrap();
     assert_eq!((protector.paper.tally().corrupted, protector.paper.handled().len()), (0, 0));
     pairs(&node);
-    assert!(node.tables().iter().all(|path| path.starts_with(Path::new("/node"))));
+    assert!(node.tables().iter().all(|path| path.starts_with(Path::new(DIR))));
 }
 
 /// Deletes have rows too, and go with them.
 #[test]
 fn tombstones_and_their_rows_go_together() {
     let sim = SimFs::new(16);
-    let node = Node::open(&sim, "/node", Arc::new(Paper::default()));
+    let node = Store::open(&sim, Arc::new(Paper::default()), packed());
     node.put(b"a", b"1");
     node.put(b"b", b"1");
     node.db.flush().unwrap();

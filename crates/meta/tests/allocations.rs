@@ -12,11 +12,12 @@ use waxseal_lsm::memtable::Memtable;
 use waxseal_lsm::options::{Compression, Durability, Settings, Verify};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Record};
-use waxseal_lsm::seam::{Companions, PendingWrite, Plain};
+use waxseal_lsm::seam::{Companions, Plain};
 use waxseal_lsm::sst::{Cache, Checks, Expected, Table, Writer, WriterSettings};
 use waxseal_meta::Sealer;
 use waxseal_testing::allocator::{Counting, allocations};
 use waxseal_testing::protector::TestProtector;
+use waxseal_testing::records::Owned;
 
 const BLOCK_BYTES: usize = 4096;
 
@@ -53,13 +54,8 @@ fn table_packed(
     let mut writer = Writer::new(file.clone(), uid, settings, protector.clone());
     for n in 0..records {
         let key = format!("{n:016}").into_bytes();
-        let record = Record { key: &key, seqno: 1 + n as u64, kind: Kind::Put, value: &[7; 100], companion: &[] };
-        let mut seal = Vec::new();
-        let Record { key, kind, value, seqno, .. } = record;
-        let pending = PendingWrite { family: 0, kind, key, value, key_hash: None, entries: &[] };
-        protector.on_write(&pending, &mut seal).unwrap();
-        protector.bind(&mut seal, None, seqno);
-        writer.add(&Record { companion: &seal, ..record }).unwrap();
+        let record = Owned::made(&*protector, Kind::Put, &key, 1 + n as u64, &[7; 100]).unwrap();
+        writer.add(&record.record()).unwrap();
     }
     let finished = writer.finish().unwrap();
     let expected = Expected { uid, size: finished.size, digest: finished.digest };

@@ -26,8 +26,9 @@ use waxseal_meta::reading::{Checked, get_meta, meta_of};
 use waxseal_meta::stamp::{Stamp, StampValues, StampVerb};
 use waxseal_meta::{Seal, Sealer};
 use waxseal_testing::above::Over;
+use waxseal_testing::harness::{DIR, Owned};
 
-use watched::{DIR, Owned, Striker, Watched, high_first, sealer};
+use watched::{Striker, Watched, high_first, sealer};
 
 /// The stamp of the n-th write, by a session that follows from it.
 fn stamp(n: u64) -> Stamp {
@@ -130,7 +131,7 @@ fn keys_are_made_whole_and_their_seals_with_them() {
         let keys: Vec<Vec<u8>> = rows.iter().map(|row| row.key.clone()).collect();
         assert_eq!(keys, [row(last - 2), row(last)], "one names the operation before it, the other itself");
         let mut count = 0;
-        world.each_version(&world.log, &mut |record| {
+        world.each_of(&world.log, |record| {
             let check = world.sealer.verify(record, hash(record.key), Protection::Complete);
             assert_eq!(check, Check::Validated, "{record:?}");
             count += 1;
@@ -254,7 +255,7 @@ fn history_keeps_the_version_below() {
     world.db.flush().unwrap();
     world.compact();
     let mut versions = Vec::new();
-    world.each_version(&world.family, &mut |record| versions.push(record.value.to_vec()));
+    world.each_of(&world.family, |record| versions.push(record.value.to_vec()));
     assert_eq!(versions, [b"4", b"3", b"2"]);
     let mut old = None;
     let found = world.db.get_before(&world.family, b"k", third, Verify::Always, &mut |record| {

@@ -25,12 +25,12 @@ pub struct Unreadable {
 }
 
 impl Unreadable {
-    /// From now on these files, and no others, cannot be opened for reading.
+    /// Makes these files, and no others, fail to open for reading.
     pub fn hold_back<P: AsRef<Path>>(&self, files: impl IntoIterator<Item = P>) {
         *self.withheld.lock().unwrap() = files.into_iter().map(|file| file.as_ref().to_owned()).collect();
     }
 
-    /// From now on these reads of a byte fail too: one per set bit, the next read in the lowest bit.
+    /// Makes later reads of one byte fail. Bit n of `reads` is set if the n-th read of the byte fails.
     pub fn fail_reads(&self, file: &Path, at: u64, reads: u128) {
         self.unread.lock().unwrap().push((file.to_owned(), at, reads));
     }

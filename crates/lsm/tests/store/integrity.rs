@@ -2,11 +2,11 @@
 //! that names the place. They never return another record or an older one, and never omit one without an error.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
 use waxseal_lsm::batch::Batch;
-use waxseal_lsm::db::{At, Db, Event, Family, Listener, Parts, Remedy};
+use waxseal_lsm::db::{At, Db, Event, Family, Parts, Remedy};
 use waxseal_lsm::env::work::Mode;
 use waxseal_lsm::env::{Env, SimFs};
 use waxseal_lsm::error::{Error, Result, Verdict};
@@ -16,37 +16,16 @@ use waxseal_lsm::record::{Kind, MAX_SEQNO, Record};
 use waxseal_lsm::seam::{Check, Companions, PendingWrite, Protection};
 use waxseal_lsm::sst::fuzzing::CorruptionSite;
 use waxseal_testing::above::{Above, Over};
+use waxseal_testing::listener::Heard;
 use waxseal_testing::memory::{damage_cache, damage_table};
 use waxseal_testing::protector::TestProtector;
 use waxseal_testing::store::*;
-
-/// A listener that keeps the events it receives.
-#[derive(Clone, Default)]
-struct Heard(Arc<Mutex<Vec<Event>>>);
-
-impl Listener for Heard {
-    fn on_event(&self, event: &Event) {
-        self.0.lock().unwrap().push(event.clone());
-    }
-}
-
-impl Heard {
-    fn healed(&self) -> Vec<Remedy> {
-        let heard = self.0.lock().unwrap();
-        heard.iter().filter_map(|event| if let Event::Healed { by, .. } = event { Some(*by) } else { None }).collect()
-    }
-    fn corruptions(&self) -> Vec<Error> {
-        let heard = self.0.lock().unwrap();
-        let error = |event: &Event| if let Event::Corruption { error } = event { Some(error.clone()) } else { None };
-        heard.iter().filter_map(error).collect()
-    }
-}
 
 struct Stage {
     sim: SimFs,
     dir: std::path::PathBuf,
     db: Db,
-    heard: Heard,
+    heard: Arc<Heard<Event>>,
     protector: Arc<TestProtector>,
 }
 
@@ -57,7 +36,7 @@ fn wide() -> CfOptions {
 impl Stage {
     fn open(options: CfOptions) -> Stage {
         let (sim, dir) = sim(77);
-        let (heard, protector) = (Heard::default(), Arc::new(TestProtector::default()));
+        let (heard, protector) = (Heard::new(|event| Some(event.clone())), Arc::new(TestProtector::default()));
         let db = open_with(&sim, &dir, options, &heard, &protector);
         Stage { sim, dir, db, heard, protector }
     }
@@ -79,6 +58,19 @@ impl Stage {
 
     fn reopen_closed(&mut self, options: CfOptions) {
         self.db = open_with(&self.sim, &self.dir, options, &self.heard, &self.protector);
+    }
+
+    fn healed(&self) -> Vec<Remedy> {
+        self.heard
+            .all()
+            .iter()
+            .filter_map(|event| if let Event::Healed { by, .. } = event { Some(*by) } else { None })
+            .collect()
+    }
+
+    fn corruptions(&self) -> Vec<Error> {
+        let error = |event: &Event| if let Event::Corruption { error } = event { Some(error.clone()) } else { None };
+        self.heard.all().iter().filter_map(error).collect()
     }
 
     fn family(&self) -> Family {
@@ -124,13 +116,13 @@ fn open_with(
     sim: &SimFs,
     dir: &std::path::Path,
     options: CfOptions,
-    heard: &Heard,
+    heard: &Arc<Heard<Event>>,
     protector: &Arc<TestProtector>,
 ) -> Db {
     let parts = Parts {
         families: vec![("default".to_owned(), options)],
         companions: protector.clone(),
-        listener: Arc::new(heard.clone()),
+        listener: heard.clone(),
         ..parts(sim.env(sim.steps()))
     };
     Db::open(dir, settings(), parts).unwrap()
@@ -168,17 +160,17 @@ fn a_bit_that_flips_after_the_first_verified_read_is_caught_by_the_next() {
         if !damage_cache(&stage.db, &table, 0, byte, 0x08).unwrap() {
             break;
         }
-        let before = stage.heard.healed().len();
+        let before = stage.healed().len();
         for n in 0..20 {
             assert_eq!(stage.get(n, Verify::Always).unwrap(), Some(record(n, 0).1), "byte {byte}, record {n}");
         }
-        caught += (stage.heard.healed().len() > before) as usize;
+        caught += (stage.healed().len() > before) as usize;
     }
     assert!(caught > 500, "{caught}");
-    assert!(stage.heard.healed().iter().all(|remedy| *remedy == Remedy::ReadAgain));
+    assert!(stage.healed().iter().all(|remedy| *remedy == Remedy::ReadAgain));
     let seen = stage.db.metrics().integrity;
-    assert!(seen.doubted >= seen.read_again && seen.read_again as usize == stage.heard.healed().len());
-    assert!(stage.heard.corruptions().is_empty());
+    assert!(seen.doubted >= seen.read_again && seen.read_again as usize == stage.healed().len());
+    assert!(stage.corruptions().is_empty());
     assert!(stage.db.metrics().to_string().contains("read again"));
 }
 
@@ -225,7 +217,7 @@ fn short_walks_have_their_share_of_checks() {
     };
     let walks = (0..2_000).take_while(|_| !is_right()).count();
     assert!((1..2_000).contains(&walks), "{walks}");
-    assert_eq!(stage.heard.healed(), [Remedy::ReadAgain]);
+    assert_eq!(stage.healed(), [Remedy::ReadAgain]);
 }
 
 #[test]
@@ -303,7 +295,7 @@ fn a_record_lost_on_disk_is_one_error_and_the_walk_goes_on() {
             }
         }
         // The damage is reported once, however often it is read.
-        let told = stage.heard.corruptions();
+        let told = stage.corruptions();
         assert_eq!(told.len(), 1, "{told:?}");
         assert_eq!(told[0].damage().unwrap().cf.as_deref(), Some("default"));
         let seen = stage.db.metrics().integrity;
@@ -348,7 +340,7 @@ fn a_flip_or_two_on_disk_cost_nothing() {
     }
     let (rows, errors) = walk(&stage.db, &stage.family(), Verify::OnFill, true);
     assert_eq!((rows, errors.len()), (filled(0..100, 0), 0));
-    assert_eq!(stage.heard.healed(), [Remedy::Corrected, Remedy::Corrected]);
+    assert_eq!(stage.healed(), [Remedy::Corrected, Remedy::Corrected]);
     assert_eq!(stage.db.metrics().integrity.corrected, 2);
 }
 
@@ -403,7 +395,7 @@ fn a_table_that_cannot_be_opened_is_a_fence_over_its_keys() {
     for n in 0..100 {
         assert_eq!(stage.get(n, Verify::Always).is_err(), (30..60).contains(&n) && n != 45, "{n}");
     }
-    assert_eq!(stage.heard.corruptions().len(), 1, "told once");
+    assert_eq!(stage.corruptions().len(), 1, "told once");
 }
 
 #[test]
@@ -492,7 +484,7 @@ fn a_record_in_memory_that_was_hit_is_not_given_out() {
         assert_eq!(damage.key_range, Some((record(7, 0).0, record(7, 0).0)));
     }
     assert_eq!(stage.get(7, Verify::Never).unwrap().unwrap(), b"not what was sealed");
-    assert_eq!(stage.heard.corruptions().len(), 1);
+    assert_eq!(stage.corruptions().len(), 1);
     for forward in [true, false] {
         let (rows, errors) = walk(&stage.db, &stage.family(), Verify::Always, forward);
         assert_eq!((rows.len(), errors.len()), (19, 1));
@@ -528,7 +520,7 @@ fn a_record_in_memory_that_was_hit_is_told_of_by_scans_too() {
     assert_eq!(counted(), 2);
     assert!(stage.get(7, Verify::Always).unwrap_err().is_corruption());
     assert_eq!(counted(), 3);
-    let told = stage.heard.corruptions();
+    let told = stage.corruptions();
     assert_eq!(told.len(), 1, "{told:?}");
     let damage = told[0].damage().unwrap();
     assert_eq!((damage.file.as_str(), damage.cf.as_deref()), ("", Some("default")));

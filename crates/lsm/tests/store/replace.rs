@@ -2,10 +2,10 @@
 //! persistent lost ranges.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use waxseal_lsm::cursor::Cursor;
-use waxseal_lsm::db::{At, Db, Event, Listener, Parts, Replacement};
+use waxseal_lsm::db::{At, Db, Event, Parts, Replacement};
 use waxseal_lsm::env::sim::{Fault, SimFs};
 use waxseal_lsm::error::{ErrorKind, Result, Verdict};
 use waxseal_lsm::ledger::Ledger;
@@ -13,23 +13,8 @@ use waxseal_lsm::lost_range::LostRange;
 use waxseal_lsm::options::{CfOptions, Durability, SealLayout, Settings};
 use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_lsm::seam::RecordSource;
+use waxseal_testing::listener::Heard;
 use waxseal_testing::store::*;
-
-/// A listener for lost ranges and quarantined tables.
-#[derive(Default)]
-struct Heard(Mutex<Vec<String>>);
-
-impl Listener for Heard {
-    fn on_event(&self, event: &Event) {
-        let line = match event {
-            Event::Fenced { fence: lost_range, .. } => format!("fenced {}", lost_range.file),
-            Event::Lifted { fence: lost_range, .. } => format!("lifted {}", lost_range.file),
-            Event::Barred { table, .. } => format!("barred {table}"),
-            _ => return,
-        };
-        self.0.lock().unwrap().push(line);
-    }
-}
 
 /// A cursor over puts with ascending keys.
 struct List(Vec<(Vec<u8>, Seqno)>, usize);
@@ -79,8 +64,14 @@ fn replacement(records: Option<&mut dyn Cursor>, puts: u64, fenced: Vec<LostRang
     Replacement { records, expected, summed: false, base_seqno: 0, fenced, lifted: Vec::new() }
 }
 
-fn open_heard(sim: &SimFs, dir: &Path) -> (Db, Arc<Heard>) {
-    let heard = Arc::new(Heard::default());
+/// Opens a store with a listener for lost ranges and quarantined tables.
+fn open_heard(sim: &SimFs, dir: &Path) -> (Db, Arc<Heard<String>>) {
+    let heard = Heard::new(|event| match event {
+        Event::Fenced { fence: lost_range, .. } => Some(format!("fenced {}", lost_range.file)),
+        Event::Lifted { fence: lost_range, .. } => Some(format!("lifted {}", lost_range.file)),
+        Event::Barred { table, .. } => Some(format!("barred {table}")),
+        _ => None,
+    });
     let parts = Parts { listener: heard.clone(), ..parts(sim.env(sim.steps())) };
     (Db::open(dir, settings(), parts).unwrap(), heard)
 }
@@ -101,7 +92,7 @@ fn fences_stay_over_reopening_rotation_and_copies_until_they_are_lifted() {
     let ids: Vec<u64> = db.lost_ranges(&family).iter().map(|(id, _)| *id).collect();
     db.lift_lost_ranges(&family, &ids[..1]).unwrap();
     assert_kind(db.lift_lost_ranges(&family, &ids[..1]).map(drop), ErrorKind::Invalid, "lifted twice");
-    assert_eq!(*heard.0.lock().unwrap(), ["fenced 000077.tbl", "fenced 000077.tbl", "lifted 000077.tbl"]);
+    assert_eq!(heard.all(), ["fenced 000077.tbl", "fenced 000077.tbl", "lifted 000077.tbl"]);
     let expected = vec![(ids[1], kept)];
     assert_eq!(db.lost_ranges(&family), expected);
     db.checkpoint(Path::new("/copy")).unwrap();
@@ -137,7 +128,7 @@ fn a_barred_table_is_left_alone_after_reopening_too_until_it_is_freed() {
     let old = tables(&sim, &dir);
     db.quarantine_tables(&default(&db), &old).unwrap();
     assert_kind(db.quarantine_tables(&default(&db), &[999]), ErrorKind::Invalid, "no such table");
-    assert_eq!(*heard.0.lock().unwrap(), [format!("barred {}", old[0])]);
+    assert_eq!(heard.all(), [format!("barred {}", old[0])]);
     kill(&sim, db);
     let db = open(&sim, &dir);
     assert_eq!(db.quarantined_tables(&default(&db)), old);

@@ -16,45 +16,40 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use waxseal_lsm::batch::Batch;
-use waxseal_lsm::db::{At, CursorBounds, Db, Event, Family, Listener, Parts, Snapshot};
+use waxseal_lsm::db::{At, CursorBounds, Db, Event, Family, Parts, Snapshot};
 use waxseal_lsm::env::sim::{Crash, SimFs};
 use waxseal_lsm::env::{Env, TracedFs};
 use waxseal_lsm::error::Result;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
 use waxseal_lsm::record::Kind;
 use waxseal_testing::golden;
+use waxseal_testing::listener::Heard;
 use waxseal_testing::store::{ALL, get};
 
-/// A listener that records the store's own jobs.
-#[derive(Default)]
-struct Told(Mutex<Vec<String>>);
-
-impl Listener for Told {
-    fn on_event(&self, event: &Event) {
-        let line = match event {
-            Event::Recovered { commits, cut_bytes } => match cut_bytes {
-                0 => format!("recovered {commits} commits"),
-                _ => format!("recovered {commits} commits, {cut_bytes} bytes cut"),
-            },
-            Event::Flushed { family, table, bytes: _ } => match table {
-                Some(table) => format!("flushed {family} to table {table}"),
-                None => format!("flushed {family}: nothing was left"),
-            },
-            Event::Compacted { family, inputs, level, moved: true, .. } => {
-                format!("moved {family} {inputs:?} to level {level}")
-            }
-            Event::Compacted { family, inputs, outputs, level, .. } => {
-                format!("compacted {family} {inputs:?} to level {level} as {outputs:?}")
-            }
-            Event::Corruption { error } | Event::BackgroundError { error, .. } => format!("event: {error}"),
-            Event::Stalled { stalled } => format!("stalled {stalled}"),
-            _ => return,
-        };
-        self.0.lock().unwrap().push(line);
-    }
+/// Describes the events of the store's own jobs.
+fn line(event: &Event) -> Option<String> {
+    Some(match event {
+        Event::Recovered { commits, cut_bytes } => match cut_bytes {
+            0 => format!("recovered {commits} commits"),
+            _ => format!("recovered {commits} commits, {cut_bytes} bytes cut"),
+        },
+        Event::Flushed { family, table, bytes: _ } => match table {
+            Some(table) => format!("flushed {family} to table {table}"),
+            None => format!("flushed {family}: nothing was left"),
+        },
+        Event::Compacted { family, inputs, level, moved: true, .. } => {
+            format!("moved {family} {inputs:?} to level {level}")
+        }
+        Event::Compacted { family, inputs, outputs, level, .. } => {
+            format!("compacted {family} {inputs:?} to level {level} as {outputs:?}")
+        }
+        Event::Corruption { error } | Event::BackgroundError { error, .. } => format!("event: {error}"),
+        Event::Stalled { stalled } => format!("stalled {stalled}"),
+        _ => return None,
+    })
 }
 
 /// A simulated disk with a store, and the names that a script defined.
@@ -62,7 +57,7 @@ struct Stage {
     sim: SimFs,
     traced: Option<TracedFs>,
     dir: PathBuf,
-    told: Arc<Told>,
+    told: Arc<Heard<String>>,
     db: Option<Db>,
     snapshots: BTreeMap<String, Snapshot>,
     opens: u64,
@@ -73,7 +68,7 @@ impl Stage {
         let sim = SimFs::new(1);
         let dir = PathBuf::from("/store");
         let traced = is_traced.then(|| TracedFs::new(Arc::new(sim.clone()), &dir));
-        Stage { sim, traced, dir, told: Arc::default(), db: None, snapshots: BTreeMap::new(), opens: 0 }
+        Stage { sim, traced, dir, told: Heard::new(line), db: None, snapshots: BTreeMap::new(), opens: 0 }
     }
 
     fn open(&mut self) -> Result<()> {
@@ -110,7 +105,7 @@ impl Stage {
         let mut output = String::new();
         for line in input.lines() {
             let outcome = self.command(line);
-            for told in std::mem::take(&mut *self.told.0.lock().unwrap()) {
+            for told in self.told.take() {
                 output += &format!("{told}\n");
             }
             if let Some(traced) = &self.traced {

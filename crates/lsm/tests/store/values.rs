@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::cursor::ListCursor;
-use waxseal_lsm::db::{At, Db, Event, Family, Listener, OwnedRecord, Parts, Precondition};
+use waxseal_lsm::db::{At, Db, Event, Family, OwnedRecord, Parts, Precondition};
 use waxseal_lsm::env::sim::{Fault, SimFs};
 use waxseal_lsm::env::{Env, Open, SeededRandom};
 use waxseal_lsm::options::{CfOptions, Durability, Settings, Verify};
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::seam::Protection;
 use waxseal_lsm::values::walk;
+use waxseal_testing::listener::Heard;
 use waxseal_testing::protector::TestProtector;
 use waxseal_testing::store::*;
 
@@ -353,25 +354,15 @@ fn a_value_that_is_hit_costs_its_record_and_no_older_one_takes_its_place() {
     assert!(get(&db, &default(&db), &hit.key, At::Latest).unwrap_err().is_corruption());
 }
 
-/// The first key that each damage event names.
-#[derive(Clone, Default)]
-struct Damaged(Arc<std::sync::Mutex<Vec<Vec<u8>>>>);
-
-impl Listener for Damaged {
-    fn on_event(&self, event: &Event) {
-        if let Event::Corruption { error } = event {
-            let (first, _) = error.damage().unwrap().key_range.clone().unwrap();
-            self.0.lock().unwrap().push(first);
-        }
-    }
-}
-
 /// All records of an ingestion have the same seqno. Damage to their values is still reported separately, also by scans.
 #[test]
 fn each_value_of_an_ingestion_that_is_hit_is_told_of_once() {
     let (sim, dir) = sim(19);
-    let told = Damaged::default();
-    let db = Db::open(&dir, roomy(), Parts { listener: Arc::new(told.clone()), ..unpacked(&sim) }).unwrap();
+    let told = Heard::new(|event| match event {
+        Event::Corruption { error } => error.damage().unwrap().key_range.clone().map(|(first, _)| first),
+        _ => None,
+    });
+    let db = Db::open(&dir, roomy(), Parts { listener: told.clone(), ..unpacked(&sim) }).unwrap();
     let family = default(&db);
     let (seqno, kind) = (1, Kind::Put);
     let record = |n: usize| OwnedRecord { key: key(n), seqno, kind, value: vec![n as u8; 1000], companion: Vec::new() };
@@ -411,7 +402,7 @@ fn each_value_of_an_ingestion_that_is_hit_is_told_of_once() {
     }
     assert_eq!(db.metrics().integrity.gaps_met - before, 4);
     hit.iter().for_each(|key| assert!(get(&db, &family, key, At::Latest).unwrap_err().is_corruption()));
-    let mut found = told.0.lock().unwrap().clone();
+    let mut found = told.all();
     found.sort();
     hit.sort();
     assert_eq!(found, hit, "each once, whoever comes by it");
@@ -484,25 +475,14 @@ fn written_to(trace: &str, end: &str) -> usize {
     lengths.sum()
 }
 
-#[derive(Clone, Default)]
-struct Healed(Arc<std::sync::atomic::AtomicU64>);
-
-impl Listener for Healed {
-    fn on_event(&self, event: &Event) {
-        if matches!(event, Event::Healed { .. }) {
-            self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        }
-    }
-}
-
 #[test]
 fn a_large_value_is_written_once() {
     for (durability, times) in [(Durability::Os, 1), (Durability::Buffered, 1), (Durability::Sync, 2)] {
         let (sim, dir) = sim(8);
         let mut parts = unpacked(&sim);
         let fs = waxseal_lsm::env::TracedFs::new(parts.env.fs.clone(), &dir);
-        let healed = Healed::default();
-        (parts.env.fs, parts.listener) = (Arc::new(fs.clone()), Arc::new(healed.clone()));
+        let healed = Heard::new(|event| matches!(event, Event::Healed { .. }).then_some(()));
+        (parts.env.fs, parts.listener) = (Arc::new(fs.clone()), healed.clone());
         let db = Db::open(&dir, roomy(), parts).unwrap();
         fs.take();
         for n in 0..30 {
@@ -516,7 +496,7 @@ fn a_large_value_is_written_once() {
         assert!((bytes..bytes + 30 * 60).contains(&values), "{durability:?}: {values} to value files");
         assert_eq!(log > bytes, times == 2, "{durability:?}: {log} to the log");
         let (all, alive) = check_files(&sim, &dir, &db);
-        assert_eq!((all, healed.0.load(std::sync::atomic::Ordering::Relaxed)), (alive, 0), "a flush was done again");
+        assert_eq!((all, healed.all().len()), (alive, 0), "a flush was done again");
         assert_eq!(rows(&db, &default(&db), At::Latest).unwrap().len(), 30);
     }
 }

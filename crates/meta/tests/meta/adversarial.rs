@@ -8,7 +8,6 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use crate::support::{DIR, Owned, Store, options};
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::checksum::{hash, keys_hashed, mix};
 use waxseal_lsm::db::At;
@@ -17,22 +16,20 @@ use waxseal_lsm::error::{ErrorKind, Verdict as Damaged};
 use waxseal_lsm::options::CfOptions;
 use waxseal_lsm::order::{Comparator, Order};
 use waxseal_lsm::record::{Kind, Record, companion};
-use waxseal_lsm::seam::{Check, Companions, PendingWrite, Protection};
+use waxseal_lsm::seam::{Check, Companions, PendingWrite, Plain, Protection};
 use waxseal_meta::builtin::standard;
 use waxseal_meta::provider::LABELS;
 use waxseal_meta::verdict::SealVerdict;
 use waxseal_meta::{Seal, Sealer};
+use waxseal_testing::harness::{DIR, Owned, Store, options};
+
+use crate::support::{holds, sealed_store, unmapped};
 
 /// Keys at which a companion that had a key of its own would lie.
 const NEIGHBOURS: [&[u8]; 7] = [b"", b"a", b"a\0", b"a\0\xff", b"a\x01", b"a\x01\x01", b"\x01"];
 
 fn sealed(sealer: &Sealer, kind: Kind, key: &[u8], value: &[u8], seqno: u64) -> Owned {
-    let mut companion = Vec::new();
-    sealer
-        .on_write(&PendingWrite { family: 0, kind, key, value, key_hash: None, entries: &[] }, &mut companion)
-        .unwrap();
-    sealer.bind(&mut companion, None, seqno);
-    Owned { key: key.into(), seqno, kind, value: value.into(), companion }
+    Owned::made(sealer, kind, key, seqno, value).unwrap()
 }
 
 fn check(sealer: &Sealer, record: &Record<'_>) -> Check {
@@ -45,7 +42,7 @@ fn check(sealer: &Sealer, record: &Record<'_>) -> Check {
 fn case_14_a_value_file_collector_moves_a_value() {
     let (sim, sealer) = (SimFs::new(14), Arc::new(Sealer::new()));
     let options = CfOptions { large_value_bytes: 64, ..options() };
-    let store = Store::open(&sim, sealer.clone(), options).unwrap();
+    let store = Store::open(&sim, sealer.clone(), options);
     let value = |n: u8, round: u8| vec![n ^ round.wrapping_mul(37); 200 + usize::from(n)];
     for n in 0..40u8 {
         store.put(&[n], &value(n, 1));
@@ -99,24 +96,24 @@ fn case_14_a_value_file_collector_moves_a_value() {
 #[test]
 fn cases_1_and_2_keys_next_to_companions() {
     let (sim, sealer) = (SimFs::new(1), Arc::new(Sealer::new()));
-    let store = Store::sealed(&sim, &sealer);
+    let store = sealed_store(&sim, &sealer);
     for round in 0..3u8 {
         for key in NEIGHBOURS {
             store.put(key, &[round; 3]);
         }
-        store.holds();
+        holds(&store);
         store.db.flush().unwrap();
     }
     store.compact();
     let mut keys: Vec<Vec<u8>> = NEIGHBOURS.iter().map(|key| key.to_vec()).collect();
     keys.sort();
     assert_eq!(store.keys(), keys);
-    store.holds();
+    holds(&store);
     store.delete(b"a\x01"); // and none of its neighbours
     store.compact();
     keys.retain(|key| key != b"a\x01");
     assert_eq!(store.keys(), keys);
-    store.holds();
+    holds(&store);
 }
 
 struct Reverse;
@@ -162,7 +159,7 @@ fn case_3_comparators() {
         let (sim, sealer) = (SimFs::new(1), Arc::new(Sealer::new()));
         let order = Order::custom(comparator);
         let options = CfOptions { order: order.clone(), ..options() };
-        let store = Store::open(&sim, sealer.clone(), options).unwrap();
+        let store = Store::open(&sim, sealer.clone(), options);
         for n in 0..200u64 {
             let key = (n * 7 % 64).to_le_bytes();
             store.put(&key, &n.to_le_bytes());
@@ -170,7 +167,7 @@ fn case_3_comparators() {
             store.put(b"abcdefgH", b"2");
         }
         store.compact();
-        store.holds();
+        holds(&store);
         let keys = store.keys();
         assert_eq!(keys.len(), 65 + usize::from(order.is_hashable()), "{order:?}");
         assert!(keys.is_sorted_by(|a, b| order.compare(a, b).is_lt()));
@@ -184,23 +181,23 @@ fn case_3_comparators() {
 #[test]
 fn cases_4_and_5_what_a_plain_node_did_stays() {
     let sim = SimFs::new(1);
-    let plain = Store::plain(&sim);
+    let plain = Store::open(&sim, Arc::new(Plain), options());
     for key in [&b"K"[..], b"K\x01", b"L", b"L\x01"] {
         plain.put(key, key);
     }
     plain.db.flush().unwrap();
-    plain.apply(Kind::Delete, b"L\x01", &[0x18; 24], &[]).unwrap(); // with as many bytes as a checksum of the paper has
+    plain.apply(Kind::Delete, b"L\x01", &[0x18; 24]); // with as many bytes as a checksum of the paper has
     plain.delete(b"M\x01");
     plain.db.flush().unwrap();
     plain.db.close().unwrap();
     drop(plain);
     let sealer = Arc::new(Sealer::new());
-    let store = Store::sealed(&sim, &sealer);
+    let store = sealed_store(&sim, &sealer);
     let left = [b"K".to_vec(), b"K\x01".to_vec(), b"L".to_vec()];
     assert_eq!(store.keys(), left);
     store.compact();
     assert_eq!(store.keys(), left);
-    store.holds();
+    holds(&store);
     assert_eq!(sealer.counts().computed, 0);
     assert!(sealer.counts().adopted >= 3 && store.scan().iter().all(|owned| Sealer::is_adopted(&owned.record())));
 }
@@ -280,7 +277,7 @@ fn case_11_a_zeroed_seqno() {
 #[test]
 fn case_12_versions_under_a_snapshot() {
     let (sim, sealer) = (SimFs::new(1), Arc::new(Sealer::new()));
-    let store = Store::sealed(&sim, &sealer);
+    let store = sealed_store(&sim, &sealer);
     store.put(b"k", b"old");
     let snapshot = store.db.snapshot().unwrap();
     store.put(b"k", b"new");
@@ -319,7 +316,7 @@ fn case_13_two_versions_of_a_key() {
 fn case_17_a_log_whose_sums_were_made_anew() {
     let (sim, sealer) = (SimFs::new(1), Arc::new(Sealer::new()));
     sim.set_mapped(false);
-    let store = Store::open_with(&sim, sealer, options(), false).unwrap();
+    let store = unmapped(&sim, sealer).unwrap();
     store.put(b"whole", b"whole");
     store.put(b"k", b"a value that is hit");
     store.db.sync().unwrap();
@@ -335,7 +332,7 @@ fn case_17_a_log_whose_sums_were_made_anew() {
 
     let sealer = Arc::new(Sealer::new());
     let refused = |error: waxseal_lsm::error::Error| assert!(error.is_corruption(), "{error}");
-    match Store::open_with(&sim, sealer.clone(), options(), false) {
+    match unmapped(&sim, sealer.clone()) {
         Err(error) => refused(error),
         Ok(store) => {
             match store.get(b"k") {
@@ -376,7 +373,7 @@ fn mend_log(bytes: &mut [u8]) {
 #[test]
 fn case_18_old_copies_of_tables_and_blocks() {
     let (sim, sealer) = (SimFs::new(1), Arc::new(Sealer::new()));
-    let store = Store::sealed(&sim, &sealer);
+    let store = sealed_store(&sim, &sealer);
     store.put(b"k", b"old");
     store.db.flush().unwrap();
     let old = sim.read_all(&store.tables()[0]).unwrap();
@@ -399,7 +396,7 @@ fn case_18_old_copies_of_tables_and_blocks() {
         (with_old(18 + 12 + 5), &[Damaged::Checksum]),
     ] {
         sim.write_all(&path, &stale).unwrap();
-        let store = Store::sealed(&sim, &sealer);
+        let store = sealed_store(&sim, &sealer);
         let error = store.get(b"k").expect_err("an old copy");
         let verdict = error.damage().map(|damage| damage.verdict);
         assert!(verdict.is_some_and(|verdict| verdicts.contains(&verdict)), "{error}");
@@ -444,17 +441,17 @@ fn case_19_cut_and_endless_companions() {
 #[test]
 fn case_20_too_much_beside_a_value() {
     let (sim, sealer) = (SimFs::new(1), Arc::new(Sealer::new().with(standard())));
-    let store = Store::sealed(&sim, &sealer);
+    let store = sealed_store(&sim, &sealer);
     sealer.set_block_bytes(store.family.id(), 8192);
     let label = |bytes: usize| waxseal_meta::builtin::Labels::of(&[("l", &"x".repeat(bytes))]).unwrap();
     let refused = |bytes: usize, words: [&str; 2]| {
-        let error = store.apply(Kind::Put, b"k", b"ten bytes.", &[(LABELS, &label(bytes))]).unwrap_err();
+        let error = store.try_apply(Kind::Put, b"k", b"ten bytes.", &[(LABELS, &label(bytes))]).unwrap_err();
         assert_eq!(*error.kind(), ErrorKind::Invalid);
         assert!(words.iter().all(|word| error.to_string().contains(word)), "{error}");
     };
     refused(65_000, ["labels", "an entry of 65005 bytes"]);
     refused(1100, ["labels", "1024"]);
-    store.apply(Kind::Put, b"k", b"ten bytes.", &[(LABELS, &label(1000))]).unwrap();
+    store.try_apply(Kind::Put, b"k", b"ten bytes.", &[(LABELS, &label(1000))]).unwrap();
     sealer.set_block_bytes(store.family.id(), 512);
     refused(200, ["labels 20", "128"]);
     assert!(store.get(b"k").unwrap().is_some());
@@ -465,7 +462,7 @@ fn case_20_too_much_beside_a_value() {
 #[test]
 fn keys_are_hashed_once_an_operation() {
     let (sim, sealer) = (SimFs::new(1), Arc::new(Sealer::new()));
-    let store = Store::sealed(&sim, &sealer);
+    let store = sealed_store(&sim, &sealer);
     let hashed = |of: &dyn Fn()| {
         let before = keys_hashed();
         of();

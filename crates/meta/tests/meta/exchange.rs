@@ -5,7 +5,6 @@ use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::nodes::{self, Model, Node};
 use waxseal_lab::paper::{self, Paper};
 use waxseal_lsm::cursor::Cursor;
 use waxseal_lsm::db::{At, CursorBounds};
@@ -13,7 +12,8 @@ use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::env::{Fs, Open, read_exact};
 use waxseal_lsm::error::ErrorKind;
 use waxseal_lsm::merge::merged;
-use waxseal_lsm::order::{Comparator, Order};
+use waxseal_lsm::options::CfOptions;
+use waxseal_lsm::order::Order;
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::seam::{Companions, Plain};
 use waxseal_meta::builtin::standard;
@@ -21,6 +21,10 @@ use waxseal_meta::exchange::header::{File, Manifest, NAME};
 use waxseal_meta::exchange::{ExportRequest, Form, Policy, Versions, export, import, import_tables};
 use waxseal_meta::provider::{Descriptor, MetadataProvider};
 use waxseal_meta::{Providers, Seal, Sealer};
+use waxseal_testing::harness::{Model, Store, files_in, open_table, packed};
+use waxseal_testing::store::backwards;
+
+use crate::nodes::{adopt_whole_tables, companion_bytes, open_node, put_given, put_until, write_table};
 
 const OUT: &str = "/out";
 
@@ -33,8 +37,8 @@ fn adopting() -> Arc<Sealer> {
 }
 
 /// A sealed node with two levels of work in it.
-fn giver(sim: &SimFs) -> (Node, Model) {
-    let node = Node::open(sim, "/giver", Arc::new(Sealer::new()));
+fn giver(sim: &SimFs) -> (Store, Model) {
+    let node = open_node(sim, "/giver", Arc::new(Sealer::new()));
     let mut model = Model::new();
     node.work(&mut model, 1, 600);
     node.db.settle().unwrap();
@@ -64,16 +68,16 @@ fn strip_exports_no_metadata_and_every_import_of_it_is_adopted() {
     assert_eq!((exported.manifest.sum, exported.manifest.algorithm, exported.manifest.complete), (0, 0, false));
     assert_ne!(exported.sum, 0);
     assert_eq!((exported.left_behind.seals, exported.left_behind.bytes), (exported.records, 9 * exported.records));
-    let plain = Node::open(&sim, "/plain", Arc::new(Plain));
+    let plain = open_node(&sim, "/plain", Arc::new(Plain));
     let imported = import(&plain.db, &plain.family, &sim.env(5), Path::new(OUT)).unwrap();
     assert_eq!((imported.records, imported.sealed, imported.unsealed), (model.len() as u64, 0, model.len() as u64));
     plain.check(&model);
-    assert_eq!(plain.companion_bytes(), 0);
+    assert_eq!(companion_bytes(&plain), 0);
 
     // On to a node that seals, by way of the plain one.
     export(&plain.db, &plain.family, &sim.env(6), Path::new("/out2"), &request).unwrap();
     let sealer = adopting();
-    let sealed = Node::open(&sim, "/sealed", sealer.clone());
+    let sealed = open_node(&sim, "/sealed", sealer.clone());
     let imported = import(&sealed.db, &sealed.family, &sim.env(7), Path::new("/out2")).unwrap();
     assert_eq!(imported.unsealed, model.len() as u64);
     assert_eq!(sealer.counts().adopted, imported.records, "adopted is what migrated in");
@@ -89,7 +93,7 @@ fn seals_travel_and_are_bound_to_their_new_seqno() {
     let exported = export(&node.db, &node.family, &sim.env(4), Path::new(OUT), &request).unwrap();
     assert!(exported.manifest.complete && exported.unsealed == 0 && exported.companion_bytes == 9 * exported.records);
     let sealer = adopting();
-    let other = Node::open(&sim, "/other", sealer.clone());
+    let other = open_node(&sim, "/other", sealer.clone());
     other.put(b"zzz", b"here before");
     let imported = import(&other.db, &other.family, &sim.env(5), Path::new(OUT)).unwrap();
     assert_eq!((imported.sealed, imported.unsealed, sealer.counts().adopted), (model.len() as u64, 0, 0));
@@ -106,10 +110,10 @@ fn seals_travel_and_are_bound_to_their_new_seqno() {
     });
     assert_eq!(sum, exported.sum, "the same content, wherever it lies");
     // A plain node takes the records and leaves behind what it could not keep right.
-    let plain = Node::open(&sim, "/plain", Arc::new(Plain));
+    let plain = open_node(&sim, "/plain", Arc::new(Plain));
     import(&plain.db, &plain.family, &sim.env(6), Path::new(OUT)).unwrap();
     plain.check(&model);
-    assert_eq!(plain.companion_bytes(), 0);
+    assert_eq!(companion_bytes(&plain), 0);
 }
 
 /// An import is one commit: older records lose, later ones win, and a snapshot never changes, not even one taken in its
@@ -117,13 +121,13 @@ fn seals_travel_and_are_bound_to_their_new_seqno() {
 #[test]
 fn what_comes_in_stands_under_one_seqno() {
     let sim = SimFs::new(3);
-    let from = Node::open(&sim, "/from", Arc::new(Sealer::new()));
+    let from = open_node(&sim, "/from", Arc::new(Sealer::new()));
     for key in ["a", "b", "c"] {
         from.put(key.as_bytes(), b"theirs");
     }
     export(&from.db, &from.family, &sim.env(4), Path::new(OUT), &ExportRequest::default()).unwrap();
     for flushed in [false, true] {
-        let node = Node::open(&sim, &format!("/node{flushed}"), adopting());
+        let node = open_node(&sim, &format!("/node{flushed}"), adopting());
         node.put(b"a", b"ours");
         node.put(b"x", b"ours");
         if flushed {
@@ -133,7 +137,7 @@ fn what_comes_in_stands_under_one_seqno() {
         let before = node.db.snapshot().unwrap();
         let first = import(&node.db, &node.family, &sim.env(5), Path::new(OUT)).unwrap();
         node.put(b"c", b"later");
-        let seen = |at: At<'_>, key: &str| node.get(at, key.as_bytes());
+        let seen = |at: At<'_>, key: &str| node.value(at, key.as_bytes());
         let text = |value: &str| Some(value.as_bytes().to_vec());
         let check = || {
             assert_eq!(seen(At::Latest, "a"), text("theirs"));
@@ -168,9 +172,9 @@ fn a_snapshot_taken_between_seqno_and_edit_stays_as_it_was() {
     from.put(b"1", b"theirs");
     from.put(b"3", b"theirs");
     export(&from.db, &from.family, &sim.env(4), Path::new(OUT), &ExportRequest::default()).unwrap();
-    let tables: Vec<_> = nodes::tables_in(&sim, Path::new(OUT));
-    let tables: Vec<_> = tables.iter().map(|path| nodes::open_table(&sim, path, &Order::bytewise())).collect();
-    let node = Node::open(&sim, "/node", Arc::new(Plain));
+    let tables: Vec<_> = files_in(&sim, Path::new(OUT), ".tbl");
+    let tables: Vec<_> = tables.iter().map(|path| open_table(&sim, path, &Order::bytewise())).collect();
+    let node = open_node(&sim, "/node", Arc::new(Plain));
     node.put(b"1", b"ours");
     node.put(b"2", b"ours");
     let (mut snapshots, mut opened) = (Vec::new(), 0);
@@ -186,12 +190,12 @@ fn a_snapshot_taken_between_seqno_and_edit_stays_as_it_was() {
     assert!(snapshots[1].seqno() >= ingested.seqno, "taken behind the seqno");
     for _ in 0..2 {
         for snapshot in &snapshots {
-            assert_eq!(node.get(At::Snapshot(snapshot), b"1"), Some(b"ours".to_vec()));
-            assert_eq!(node.get(At::Snapshot(snapshot), b"3"), None);
+            assert_eq!(node.value(At::Snapshot(snapshot), b"1"), Some(b"ours".to_vec()));
+            assert_eq!(node.value(At::Snapshot(snapshot), b"3"), None);
         }
-        assert_eq!(node.get(At::Snapshot(&snapshots[1]), b"2"), Some(b"later 1".to_vec()));
-        assert_eq!(node.get(At::Latest, b"2"), Some(b"later 2".to_vec()));
-        assert_eq!(node.get(At::Latest, b"1"), from.get(At::Latest, b"1"));
+        assert_eq!(node.value(At::Snapshot(&snapshots[1]), b"2"), Some(b"later 1".to_vec()));
+        assert_eq!(node.value(At::Latest, b"2"), Some(b"later 2".to_vec()));
+        assert_eq!(node.value(At::Latest, b"1"), from.value(At::Latest, b"1"));
         node.db.compact(&node.family, &(Bound::Unbounded, Bound::Unbounded)).unwrap();
     }
 }
@@ -223,7 +227,7 @@ fn ranges_at_a_snapshot() {
         let exported = export(&node.db, &node.family, &sim.env(4), Path::new(&dir), &request).unwrap();
         assert_eq!(exported.records, expected.len() as u64);
         assert_eq!(exported.manifest.bounds, bounds);
-        let other = Node::open(&sim, &format!("/other{at}"), adopting());
+        let other = open_node(&sim, &format!("/other{at}"), adopting());
         import(&other.db, &other.family, &sim.env(5), Path::new(&dir)).unwrap();
         other.check(&expected);
     }
@@ -245,7 +249,7 @@ fn all_versions_come_to_the_same() {
         let request = ExportRequest { policy: policy.clone(), versions: Versions::All, ..ExportRequest::default() };
         let exported = export(&node.db, &node.family, &sim.env(4), Path::new(&dir), &request).unwrap();
         assert!(exported.records > model.len() as u64, "tombstones and older versions too");
-        let other = Node::open(&sim, &format!("/other{at}"), adopting());
+        let other = open_node(&sim, &format!("/other{at}"), adopting());
         let imported = import(&other.db, &other.family, &sim.env(5), Path::new(&dir)).unwrap();
         assert_eq!(imported.records + imported.superseded, exported.records);
         let has_rows = matches!(policy, Policy::PaperSafe | Policy::PaperLiteral);
@@ -257,17 +261,17 @@ fn all_versions_come_to_the_same() {
 }
 
 /// A node whose records can expire, and the moment at which those of `giver_with_ends` do.
-fn expiring(sim: &SimFs, dir: &str) -> (Node, u64) {
-    let node = Node::open(sim, dir, Arc::new(Sealer::new().with(standard())));
+fn expiring(sim: &SimFs, dir: &str) -> (Store, u64) {
+    let node = open_node(sim, dir, Arc::new(Sealer::new().with(standard())));
     (node, sim.env(1).clock.wall_micros() + 1_000_000)
 }
 
 /// `a` expires and hides what has no end; what expires of `b` is hidden by what does not.
-fn giver_with_ends(sim: &SimFs) -> Node {
+fn giver_with_ends(sim: &SimFs) -> Store {
     let (node, end) = expiring(sim, "/giver");
     node.put(b"a", b"hidden for ever");
-    node.put_until(b"a", b"for a while", end);
-    node.put_until(b"b", b"for a while", end);
+    put_until(&node, b"a", b"for a while", end);
+    put_until(&node, b"b", b"for a while", end);
     node.put(b"b", b"stays");
     node
 }
@@ -301,7 +305,7 @@ fn what_expires_leaves_with_its_end_or_not_at_all() {
         let (out, (taker, _)) = (format!("/out{versions:?}"), expiring(&sim, &format!("/taker{versions:?}")));
         export(&node.db, &node.family, &sim.env(4), Path::new(&out), &sealed(versions)).unwrap();
         assert_eq!(import(&taker.db, &taker.family, &sim.env(5), Path::new(&out)).unwrap().records, 3);
-        assert_eq!(taker.get(At::Latest, b"a"), Some(b"for a while".to_vec()));
+        assert_eq!(taker.value(At::Latest, b"a"), Some(b"for a while".to_vec()));
         taker
     });
     sim.clock().advance_nanos(2_000_000_000);
@@ -336,8 +340,8 @@ fn what_is_over_does_not_leave() {
                 Versions::All => 4,
             };
             assert_eq!((exported.records, exported.unsealed), (records, 0), "{what}");
-            for path in nodes::tables_in(&sim, Path::new(&out)) {
-                let mut cursor = nodes::open_table(&sim, &path, &Order::bytewise()).cursor(false);
+            for path in files_in(&sim, Path::new(&out), ".tbl") {
+                let mut cursor = open_table(&sim, &path, &Order::bytewise()).cursor(false);
                 cursor.first().unwrap();
                 while cursor.valid() {
                     assert_ne!(cursor.record().value, b"for a while", "{what}");
@@ -345,11 +349,11 @@ fn what_is_over_does_not_leave() {
                 }
             }
             for protector in [Arc::new(Plain) as Arc<dyn Companions>, adopting()] {
-                let taker = Node::open(&sim, &format!("/taker{name}{:?}", protector.protection()), protector);
+                let taker = open_node(&sim, &format!("/taker{name}{:?}", protector.protection()), protector);
                 taker.put(b"a", b"here before");
                 import(&taker.db, &taker.family, &sim.env(5), Path::new(&out)).unwrap();
                 let hides = (versions == Versions::All).then(|| b"here before".to_vec());
-                assert_eq!(taker.get(At::Latest, b"a").is_none(), hides.is_some(), "{what}");
+                assert_eq!(taker.value(At::Latest, b"a").is_none(), hides.is_some(), "{what}");
                 taker.apply(Kind::Delete, b"a", b"");
                 taker.check(&stays);
             }
@@ -365,8 +369,8 @@ fn who_cannot_keep_when_records_expire_refuses_them() {
     let node = giver_with_ends(&sim);
     let request = ExportRequest { policy: Policy::Companion { allow: vec![] }, ..ExportRequest::default() };
     export(&node.db, &node.family, &sim.env(4), Path::new(OUT), &request).unwrap();
-    let plain = Node::open(&sim, "/plain", Arc::new(Plain));
-    let tables = nodes::tables_in(&sim, Path::new(OUT));
+    let plain = open_node(&sim, "/plain", Arc::new(Plain));
+    let tables = files_in(&sim, Path::new(OUT), ".tbl");
     for outcome in [
         import(&plain.db, &plain.family, &sim.env(5), Path::new(OUT)),
         import_tables(&plain.db, &plain.family, &sim.env(5), &tables, Form::Sealed),
@@ -384,7 +388,7 @@ fn who_cannot_keep_when_records_expire_refuses_them() {
     assert_eq!((imported.records, imported.superseded), (1, 1));
     plain.check(&Model::from([(b"b".to_vec(), b"stays".to_vec())]));
     // One that keeps what it does not know keeps the end, too.
-    let unknowing = Node::open(&sim, "/unknowing", adopting());
+    let unknowing = open_node(&sim, "/unknowing", adopting());
     import(&unknowing.db, &unknowing.family, &sim.env(5), Path::new(OUT)).unwrap();
     let knowing = unknowing.reopen_as(Arc::new(Sealer::new().with(standard())));
     sim.clock().advance_nanos(2_000_000_000);
@@ -404,12 +408,11 @@ impl MetadataProvider for Covered {
 #[test]
 fn who_leaves_entries_behind_checks_the_sum_with_them() {
     let sim = SimFs::new(3);
-    let node =
-        Node::open(&sim, "/giver", Arc::new(Sealer::new().with(Providers::of(vec![Arc::new(Covered)]).unwrap())));
-    node.put_given(b"a", b"value", (100, b"covered"));
+    let node = open_node(&sim, "/giver", Arc::new(Sealer::new().with(Providers::of(vec![Arc::new(Covered)]).unwrap())));
+    put_given(&node, b"a", b"value", (100, b"covered"));
     let request = ExportRequest { policy: Policy::Companion { allow: vec![] }, ..ExportRequest::default() };
     export(&node.db, &node.family, &sim.env(4), Path::new(OUT), &request).unwrap();
-    let plain = Node::open(&sim, "/plain", Arc::new(Plain));
+    let plain = open_node(&sim, "/plain", Arc::new(Plain));
     import(&plain.db, &plain.family, &sim.env(5), Path::new(OUT)).unwrap();
     plain.check(&Model::from([(b"a".to_vec(), b"value".to_vec())]));
 }
@@ -422,7 +425,7 @@ fn a_planted_key_survives_the_safe_form_is_refused_by_the_literal_and_lost_by_th
     let out = |at: usize| PathBuf::from(format!("/out{at}"));
 
     // On the side that gives: refused before anything is written, and named.
-    let native = Node::open(&sim, "/native", Arc::new(Sealer::new()));
+    let native = open_node(&sim, "/native", Arc::new(Sealer::new()));
     native.put(b"k", b"value");
     native.put(planted, b"planted");
     let literal = ExportRequest { policy: Policy::PaperLiteral, ..ExportRequest::default() };
@@ -436,31 +439,31 @@ fn a_planted_key_survives_the_safe_form_is_refused_by_the_literal_and_lost_by_th
 
     // On the side that receives whole tables, as an old node does: it keeps a planted key that is older than all it is
     // given.
-    let tables = |dir: &Path| nodes::tables_in(&sim, dir);
-    let giver = Node::open(&sim, "/giver2", Arc::new(Sealer::new()));
+    let tables = |dir: &Path| files_in(&sim, dir, ".tbl");
+    let giver = open_node(&sim, "/giver2", Arc::new(Sealer::new()));
     (0..9).for_each(|_| giver.put(b"other", b"later seqnos"));
     giver.put(b"k", b"value");
     export(&giver.db, &giver.family, &sim.env(4), &out(2), &safe).unwrap();
-    let old = Node::open(&sim, "/old", Arc::new(Plain));
+    let old = open_node(&sim, "/old", Arc::new(Plain));
     old.put(planted, b"planted");
-    let old = old.adopt_whole_tables(&tables(&out(2)));
-    assert_eq!(old.get(At::Latest, planted), Some(b"planted".to_vec()));
-    assert_eq!(old.get(At::Latest, b"k"), Some(b"value".to_vec()));
+    let old = adopt_whole_tables(old, &tables(&out(2)));
+    assert_eq!(old.value(At::Latest, planted), Some(b"planted".to_vec()));
+    assert_eq!(old.value(At::Latest, b"k"), Some(b"value".to_vec()));
     old.db.compact(&old.family, &(Bound::Unbounded, Bound::Unbounded)).unwrap();
-    assert_eq!(old.get(At::Latest, planted), Some(b"planted".to_vec()));
+    assert_eq!(old.value(At::Latest, planted), Some(b"planted".to_vec()));
     assert_eq!(old.tombstones(), 0, "and nothing is left of the rows");
 
     // The paper's own store refuses the key, but its tables delete it where they arrive.
-    let paper = Node::open(&sim, "/paper", Arc::new(Paper::default()));
-    assert_eq!(*paper.try_put(planted, b"x").unwrap_err().kind(), ErrorKind::Invalid);
+    let paper = open_node(&sim, "/paper", Arc::new(Paper::default()));
+    assert_eq!(*paper.try_apply(Kind::Put, planted, b"x", &[]).unwrap_err().kind(), ErrorKind::Invalid);
     (0..9).for_each(|_| paper.put(b"other", b"later seqnos"));
     paper.put(b"k", b"value");
     paper.db.flush().unwrap();
-    let victim = Node::open(&sim, "/victim", Arc::new(Plain));
+    let victim = open_node(&sim, "/victim", Arc::new(Plain));
     victim.put(planted, b"planted");
-    let victim = victim.adopt_whole_tables(&tables(Path::new("/paper")));
-    assert_eq!(victim.get(At::Latest, b"k"), Some(b"value".to_vec()));
-    assert_eq!(victim.get(At::Latest, planted), None, "lost, as the paper is written");
+    let victim = adopt_whole_tables(victim, &tables(Path::new("/paper")));
+    assert_eq!(victim.value(At::Latest, b"k"), Some(b"value".to_vec()));
+    assert_eq!(victim.value(At::Latest, planted), None, "lost, as the paper is written");
 }
 
 /// Case 5 of the twenty: a user's own tombstone of a key that ends in 01 stays one; to the paper it is metadata, and
@@ -468,14 +471,14 @@ fn a_planted_key_survives_the_safe_form_is_refused_by_the_literal_and_lost_by_th
 #[test]
 fn a_users_own_delete_is_no_row() {
     let sim = SimFs::new(3);
-    let plain = Node::open(&sim, "/plain", Arc::new(Plain));
+    let plain = open_node(&sim, "/plain", Arc::new(Plain));
     plain.put(b"x", b"value");
     plain.apply(Kind::Delete, b"x\x01", b"");
     let request = ExportRequest { versions: Versions::All, ..ExportRequest::default() };
     export(&plain.db, &plain.family, &sim.env(4), Path::new(OUT), &request).unwrap();
     let table = vec![Path::new(OUT).join("000001.tbl")];
     let import_into = |name: &str, protector: Arc<dyn Companions>| {
-        let node = Node::open(&sim, name, protector);
+        let node = open_node(&sim, name, protector);
         if !name.starts_with("/paper") {
             node.put(b"x\x01", b"to be deleted");
         }
@@ -485,7 +488,7 @@ fn a_users_own_delete_is_no_row() {
     let (node, imported) = import_into("/node", adopting());
     assert_eq!((imported.records, imported.own_deletes, imported.bound, imported.orphans), (2, 1, 0, 0));
     assert_eq!(imported.without_row, 2);
-    assert_eq!(node.get(At::Latest, b"x\x01"), None);
+    assert_eq!(node.value(At::Latest, b"x\x01"), None);
     let paper = Arc::new(Paper::default());
     let (node, _) = import_into("/paper", paper.clone());
     assert_eq!(node.tombstones(), 1, "the row of x; the user's tombstone is gone");
@@ -502,7 +505,7 @@ fn rows_without_their_version_are_removed_and_a_version_that_was_hit_is_refused(
     };
     let put = |key: &[u8], seqno, value: &[u8]| (key.to_vec(), seqno, Kind::Put, value.to_vec());
     let delete = |key: &[u8], seqno, value: Vec<u8>| (key.to_vec(), seqno, Kind::Delete, value);
-    let table = nodes::write_table(
+    let table = write_table(
         &sim,
         "/foreign",
         &[
@@ -513,30 +516,29 @@ fn rows_without_their_version_are_removed_and_a_version_that_was_hit_is_refused(
             put(b"b", 5, b"from an old node"),
         ],
     );
-    let node = Node::open(&sim, "/node", adopting());
+    let node = open_node(&sim, "/node", adopting());
     let imported = import_tables(&node.db, &node.family, &sim.env(5), &[table], Form::PaperLiteral).unwrap();
     assert_eq!((imported.records, imported.superseded), (2, 1));
     assert_eq!((imported.bound, imported.orphans, imported.without_row), (1, 1, 2));
-    assert_eq!(node.get(At::Latest, b"a"), Some(b"new".to_vec()));
-    let table =
-        nodes::write_table(&sim, "/damaged", &[put(b"a", 9, b"nEw"), delete(b"a\x01", 9, row(b"a", b"new", 9))]);
+    assert_eq!(node.value(At::Latest, b"a"), Some(b"new".to_vec()));
+    let table = write_table(&sim, "/damaged", &[put(b"a", 9, b"nEw"), delete(b"a\x01", 9, row(b"a", b"new", 9))]);
     let error = import_tables(&node.db, &node.family, &sim.env(5), &[table], Form::PaperLiteral).unwrap_err();
     let damage = error.damage().unwrap();
     assert_eq!((damage.file.as_str(), damage.offset), ("000001.tbl", 64));
-    assert_eq!(node.get(At::Latest, b"a"), Some(b"new".to_vec()));
+    assert_eq!(node.value(At::Latest, b"a"), Some(b"new".to_vec()));
 }
 
 /// Whatever bit of an export is hit: an error, and the store as it was.
 #[test]
 fn no_flipped_bit_comes_in() {
     let sim = SimFs::new(3);
-    let node = Node::open(&sim, "/giver", Arc::new(Sealer::new()));
+    let node = open_node(&sim, "/giver", Arc::new(Sealer::new()));
     node.work(&mut Model::new(), 1, 40);
     for (at, policy) in policies().into_iter().enumerate() {
         let dir = PathBuf::from(format!("/out{at}"));
         let request = ExportRequest { policy, ..ExportRequest::default() };
         export(&node.db, &node.family, &sim.env(4), &dir, &request).unwrap();
-        let receiver = Node::open(&sim, &format!("/receiver{at}"), adopting());
+        let receiver = open_node(&sim, &format!("/receiver{at}"), adopting());
         receiver.put(b"5", b"ours");
         let ours: Model = BTreeMap::from([(b"5".to_vec(), b"ours".to_vec())]);
         for name in sim.list(&dir).unwrap() {
@@ -568,13 +570,13 @@ fn lies_are_found_out() {
     let sim = SimFs::new(3);
     let (node, _) = giver(&sim);
     let dir = Path::new(OUT);
-    let plain = Node::open(&sim, "/plain", Arc::new(Plain));
+    let plain = open_node(&sim, "/plain", Arc::new(Plain));
     let mut model = Model::new();
     plain.work(&mut model, 1, 50);
     let request = ExportRequest { policy: Policy::Companion { allow: vec![] }, ..ExportRequest::default() };
     let honest = export(&plain.db, &plain.family, &sim.env(4), dir, &request).unwrap().manifest;
     assert!(!honest.complete);
-    let receiver = Node::open(&sim, "/receiver", adopting());
+    let receiver = open_node(&sim, "/receiver", adopting());
     let tell = |manifest: &Manifest| {
         put_bytes(&sim, &dir.join(NAME), &manifest.encode());
         import(&receiver.db, &receiver.family, &sim.env(5), dir)
@@ -619,37 +621,28 @@ fn lies_are_found_out() {
     assert_eq!(*error.kind(), ErrorKind::Invalid);
 }
 
-struct Backwards;
-
-impl Comparator for Backwards {
-    fn name(&self) -> &str {
-        "test.backwards"
-    }
-    fn compare(&self, a: &[u8], b: &[u8]) -> std::cmp::Ordering {
-        b.cmp(a)
-    }
-}
-
 #[test]
 fn other_orders_go_as_they_are_but_not_in_the_papers_form() {
     let sim = SimFs::new(3);
-    let order = Order::custom(Arc::new(Backwards));
-    let node = Node::open_ordered(&sim, "/node", Arc::new(Sealer::new()), order.clone());
+    let ordered = |dir: &str, protector: Arc<dyn Companions>| {
+        Store::open_in(&sim, dir, protector, CfOptions { order: backwards(), ..packed() })
+    };
+    let node = ordered("/node", adopting());
     node.put(b"a", b"1");
     node.put(b"b", b"2");
-    let other = Node::open_ordered(&sim, "/other", adopting(), order.clone());
+    let other = ordered("/other", adopting());
     let sealed = ExportRequest { policy: Policy::Companion { allow: vec![] }, ..ExportRequest::default() };
     export(&node.db, &node.family, &sim.env(4), Path::new(OUT), &sealed).unwrap();
     import(&other.db, &other.family, &sim.env(5), Path::new(OUT)).unwrap();
-    assert_eq!(other.get(At::Latest, b"b"), Some(b"2".to_vec()));
-    let bytewise = Node::open(&sim, "/bytewise", adopting());
+    assert_eq!(other.value(At::Latest, b"b"), Some(b"2".to_vec()));
+    let bytewise = open_node(&sim, "/bytewise", adopting());
     assert!(import(&bytewise.db, &bytewise.family, &sim.env(5), Path::new(OUT)).is_err());
     for policy in [Policy::PaperSafe, Policy::PaperLiteral] {
         let request = ExportRequest { policy, ..ExportRequest::default() };
         let error = export(&node.db, &node.family, &sim.env(4), Path::new("/no"), &request).unwrap_err();
         assert!(error.to_string().contains("\"b\""), "the first key is named: {error}");
     }
-    let paper = Node::open_ordered(&sim, "/paper", Arc::new(Paper::default()), order);
+    let paper = ordered("/paper", Arc::new(Paper::default()));
     paper.put(b"a", b"1");
     assert_eq!(*paper.db.flush().unwrap_err().kind(), ErrorKind::Invalid);
 }

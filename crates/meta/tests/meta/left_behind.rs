@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::nodes::Node;
 use waxseal_lsm::db::At;
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_meta::Sealer;
@@ -12,21 +11,24 @@ use waxseal_meta::builtin::{Etl, Labels, standard};
 use waxseal_meta::exchange::{ExportRequest, Exported, LeftBehind, Policy, Versions, export, import};
 use waxseal_meta::provider::{ETL, EXPIRY, LABELS};
 use waxseal_meta::reading::get_meta;
+use waxseal_testing::harness::Store;
 
-fn sealing(sim: &SimFs, dir: &str) -> Node {
-    Node::open(sim, dir, Arc::new(Sealer::new().with(standard())))
+use crate::nodes::{open_node, put_given, put_until};
+
+fn sealing(sim: &SimFs, dir: &str) -> Store {
+    open_node(sim, dir, Arc::new(Sealer::new().with(standard())))
 }
 
-fn exported(sim: &SimFs, node: &Node, out: &str, request: &ExportRequest<'_>) -> Exported {
+fn exported(sim: &SimFs, node: &Store, out: &str, request: &ExportRequest<'_>) -> Exported {
     export(&node.db, &node.family, &sim.env(4), Path::new(out), request).unwrap()
 }
 
 /// Ten plain records, one with a label, one with statistics.
-fn giver(sim: &SimFs) -> Node {
+fn giver(sim: &SimFs) -> Store {
     let node = sealing(sim, "/giver");
     (0..10u8).for_each(|n| node.put(&[b'0' + n], b"value"));
-    node.put_given(b"labelled", b"value", (LABELS, &Labels::of(&[("class", "secret")]).unwrap()));
-    node.put_given(b"counted", b"value", (ETL, &Etl::of(7, -7)));
+    put_given(&node, b"labelled", b"value", (LABELS, &Labels::of(&[("class", "secret")]).unwrap()));
+    put_given(&node, b"counted", b"value", (ETL, &Etl::of(7, -7)));
     node
 }
 
@@ -66,7 +68,7 @@ fn every_policy_counts_what_it_leaves_behind() {
 fn expired_values_are_counted_and_stay() {
     let sim = SimFs::new(3);
     let node = giver(&sim);
-    node.put_until(b"short", b"gone soon", sim.env(1).clock.wall_micros() + 1_000_000);
+    put_until(&node, b"short", b"gone soon", sim.env(1).clock.wall_micros() + 1_000_000);
     let left = exported(&sim, &node, "/before", &ExportRequest::default()).left_behind;
     assert_eq!((left.expired, left.entries.get(&EXPIRY)), (0, None), "the seal covers it, so that it is exported");
     sim.clock().advance_nanos(2_000_000_000);

@@ -8,7 +8,6 @@ mod expiring;
 mod launder;
 mod left_behind;
 mod metadata;
-#[allow(dead_code, reason = "the suite of the paper uses the rest")]
 mod nodes;
 mod plain_node;
 mod repair;

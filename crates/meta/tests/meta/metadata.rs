@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use crate::support::{ALL, Store, options};
 use waxseal_lsm::checksum::hash;
 use waxseal_lsm::db::At;
 use waxseal_lsm::env::sim::{Crash, SimFs};
@@ -23,6 +22,10 @@ use waxseal_meta::provider::{
 };
 use waxseal_meta::reading::{Checked, meta_of, verified_meta_of};
 use waxseal_meta::{Providers, Sealer, get_meta, iter_meta};
+use waxseal_testing::harness::{Store, options};
+use waxseal_testing::store::ALL;
+
+use crate::support::{holds, sealed_store};
 
 fn sealer() -> Arc<Sealer> {
     Arc::new(Sealer::new().with(standard()))
@@ -36,16 +39,16 @@ fn counted(sealer: &Sealer, keys: usize) {
 #[test]
 fn several_at_once_come_back_through_every_place() {
     let (sim, protector) = (SimFs::new(1), sealer());
-    let store = Store::sealed(&sim, &protector);
+    let store = sealed_store(&sim, &protector);
     let labels = Labels::of(&[("class", "secret")]).unwrap();
     for n in 0..100u8 {
         let (expiry, etl) = (Expiry::at(1 << 60), Etl::of(1, i64::from(n) - 50));
         let given: [(u16, &[u8]); 4] =
             [(LABELS, &labels), (EXPIRY, &expiry), (ETL, &etl), (PROVENANCE, &Provenance::of(7, n.into()))];
-        store.apply(Kind::Put, &[n], b"value", &given[..1 + usize::from(n) % 4]).unwrap();
+        store.try_apply(Kind::Put, &[n], b"value", &given[..1 + usize::from(n) % 4]).unwrap();
     }
     let all_hold = |store: &Store| {
-        store.holds();
+        holds(&store);
         for n in 0..100u8 {
             let meta = |provider| get_meta(&store.db, &store.family, &[n], At::Latest, provider).unwrap();
             let label = meta(LABELS).unwrap();
@@ -68,7 +71,7 @@ fn several_at_once_come_back_through_every_place() {
     store.db.sync().unwrap();
     drop(store);
     sim.reboot(Crash::Process); // the log
-    let store = Store::sealed(&sim, &protector);
+    let store = sealed_store(&sim, &protector);
     all_hold(&store);
     store.db.flush().unwrap();
     all_hold(&store);
@@ -87,7 +90,7 @@ fn open_table(sim: &SimFs, path: &Path) -> Arc<Table> {
 #[test]
 fn what_nobody_keeps_or_a_provider_refuses_is_invalid() {
     let (sim, protector) = (SimFs::new(1), sealer());
-    let store = Store::sealed(&sim, &protector);
+    let store = sealed_store(&sim, &protector);
     let expiry = Expiry::at(9);
     for (kind, given, word) in [
         (Kind::Put, &[(77, &b"x"[..])][..], "77"),
@@ -97,7 +100,7 @@ fn what_nobody_keeps_or_a_provider_refuses_is_invalid() {
         (Kind::Put, &[(EXPIRY, &expiry), (EXPIRY, &expiry)], "two"),
         (Kind::Put, &[(EXPIRY, &[0; 9])], "limit is 8"),
     ] {
-        let error = store.apply(kind, b"k", b"v", given).unwrap_err();
+        let error = store.try_apply(kind, b"k", b"v", given).unwrap_err();
         assert_eq!(*error.kind(), ErrorKind::Invalid);
         assert!(error.to_string().contains(word), "{error}");
     }
@@ -156,10 +159,10 @@ fn unknown_entries_are_carried_bit_by_bit_or_left_out_as_they_say() {
     let providers: Vec<Arc<dyn MetadataProvider>> =
         vec![kept.clone(), own(200, false, OnUnknown::Drop), own(300, true, OnUnknown::Preserve)];
     let protector = Arc::new(Sealer::new().with(Providers::of(providers).unwrap()));
-    let store = Store::sealed(&sim, &protector);
+    let store = sealed_store(&sim, &protector);
     let given: [(u16, &[u8]); 3] = [(100, b"kept"), (200, b"left out"), (300, b"sealed")];
     for n in 0..50u8 {
-        store.apply(Kind::Put, &[n], b"old", &given).unwrap();
+        store.try_apply(Kind::Put, &[n], b"old", &given).unwrap();
     }
     store.compact();
     let before = store.scan();
@@ -168,12 +171,12 @@ fn unknown_entries_are_carried_bit_by_bit_or_left_out_as_they_say() {
 
     // A keeper that has never heard of them: three passes.
     let stranger = sealer();
-    let store = Store::sealed(&sim, &stranger);
+    let store = sealed_store(&sim, &stranger);
     for n in 0..3u8 {
         store.put(&[100 + n], b"more");
         store.put(&[0, 0], &[n]);
         store.compact();
-        store.holds();
+        holds(&store);
     }
     for owned in &before {
         let found = store.get(&owned.key).unwrap().unwrap();
@@ -188,12 +191,12 @@ fn unknown_entries_are_carried_bit_by_bit_or_left_out_as_they_say() {
     drop(store);
 
     // The one that knows them goes on, and hears of those that go.
-    let store = Store::sealed(&sim, &protector);
+    let store = sealed_store(&sim, &protector);
     for n in 0..50u8 {
-        store.apply(Kind::Put, &[n], b"new", &given).unwrap();
+        store.try_apply(Kind::Put, &[n], b"new", &given).unwrap();
     }
     store.compact();
-    store.holds();
+    holds(&store);
     assert_eq!(kept.dropped.load(Relaxed), 50);
 }
 
@@ -203,7 +206,7 @@ fn a_provider_may_write_unasked_and_change_its_entry_in_passes() {
     let counting = Counting { every: true, descriptor: Descriptor::new(100, "passes"), dropped: AtomicUsize::new(0) };
     let providers = Providers::of(vec![Arc::new(counting)]).unwrap();
     let protector = Arc::new(Sealer::new().with(providers));
-    let store = Store::sealed(&sim, &protector);
+    let store = sealed_store(&sim, &protector);
     store.put(b"k", b"v");
     let passes = || get_meta(&store.db, &store.family, b"k", At::Latest, 100).unwrap().map(|meta| meta.bytes);
     assert_eq!(passes(), Some(vec![0]));
@@ -214,7 +217,7 @@ fn a_provider_may_write_unasked_and_change_its_entry_in_passes() {
         store.put(b"z", b"so that tables are merged");
         store.compact();
         assert_eq!(passes(), expected);
-        store.holds();
+        holds(&store);
     }
     counted(&protector, 7);
 }
@@ -222,10 +225,10 @@ fn a_provider_may_write_unasked_and_change_its_entry_in_passes() {
 #[test]
 fn a_record_whose_time_is_over_is_absent_and_goes() {
     let (sim, protector) = (SimFs::new(1), sealer());
-    let store = Store::sealed(&sim, &protector);
+    let store = sealed_store(&sim, &protector);
     let now = sim.env(1).clock.wall_micros();
     let expires = |key: &[u8], at: u64| {
-        store.apply(Kind::Put, key, b"for a while", &[(EXPIRY, &Expiry::at(at))]).unwrap();
+        store.try_apply(Kind::Put, key, b"for a while", &[(EXPIRY, &Expiry::at(at))]).unwrap();
     };
     store.put(b"b", b"older, and hidden for ever");
     store.put(b"d", b"stays");
@@ -314,10 +317,10 @@ fn a_flipped_expiry_ends_nothing() {
 #[test]
 fn a_record_whose_time_is_over_does_not_come_back_when_it_is_hit() {
     let (sim, protector) = (SimFs::new(1), sealer());
-    let store = Store::sealed(&sim, &protector);
+    let store = sealed_store(&sim, &protector);
     let end = sim.env(1).clock.wall_micros() + 1_000_000_000;
     store.put(b"a", b"stays");
-    store.apply(Kind::Put, b"b", b"for a while", &[(EXPIRY, &Expiry::at(end))]).unwrap();
+    store.try_apply(Kind::Put, b"b", b"for a while", &[(EXPIRY, &Expiry::at(end))]).unwrap();
     store.put(b"c", b"stays");
     store.db.flush().unwrap();
     let whole = store.get(b"b").unwrap().unwrap();
@@ -409,25 +412,25 @@ fn both_layouts_through_every_place() {
     {
         let (sim, protector) = (SimFs::new(1), sealer());
         let options = CfOptions { seals: SealLayout::always(seal_column), compression, ..options() };
-        let store = Store::open(&sim, protector.clone(), options.clone()).unwrap();
+        let store = Store::open(&sim, protector.clone(), options.clone());
         let labels = Labels::of(&[("a", "b")]).unwrap();
         let mut written = 0;
         for n in 0..300usize {
             let key = (n * 7 % 150).to_string();
             let given: &[(u16, &[u8])] = if every > 0 && n % every == 0 { &[(LABELS, &labels)] } else { &[] };
-            store.apply(Kind::Put, key.as_bytes(), n.to_string().repeat(3).as_bytes(), given).unwrap();
+            store.try_apply(Kind::Put, key.as_bytes(), n.to_string().repeat(3).as_bytes(), given).unwrap();
             written += 1;
             if n == 150 {
-                store.holds();
+                holds(&store);
                 store.db.flush().unwrap();
             }
         }
         let content = store.scan();
-        store.holds();
+        holds(&store);
         store.compact();
         let compacted = store.scan();
         assert_eq!(compacted, content);
-        store.holds();
+        holds(&store);
         store.db.checkpoint(Path::new("/copy")).unwrap();
         let copied = sim.files("/copy").into_iter().filter(|name| name.ends_with(".tbl"));
         let copied =

@@ -1,231 +1,64 @@
 //! Nodes of a mixed cluster on one simulated disk, each a directory of its own.
 
-use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use waxseal_lsm::batch::Batch;
-use waxseal_lsm::checksum::{Uid, hash};
-use waxseal_lsm::db::{At, Db, Family, Parts, Silent};
+use waxseal_lsm::checksum::Uid;
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::env::{Fs, Open, read_exact};
-use waxseal_lsm::error::Result;
 use waxseal_lsm::names::StoreFileName;
-use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
+use waxseal_lsm::options::Compression;
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_lsm::seam::{Companions, Plain};
-use waxseal_lsm::sst::{Cache, Table, Writer, WriterSettings};
+use waxseal_lsm::sst::{Writer, WriterSettings};
 use waxseal_lsm::version::{Edit, EditChange, Manifest, TableMeta, recover};
 use waxseal_meta::builtin::Expiry;
 use waxseal_meta::provider::EXPIRY;
+use waxseal_testing::harness::{Store, open_table, packed};
 
-pub(crate) type Model = BTreeMap<Vec<u8>, Vec<u8>>;
-
-/// One store, small enough that a few hundred records make several levels.
-pub(crate) struct Node {
-    pub(crate) sim: SimFs,
-    pub(crate) db: Db,
-    pub(crate) family: Family,
-    dir: PathBuf,
-    protector: Arc<dyn Companions>,
-    order: Order,
+pub(crate) fn open_node(sim: &SimFs, dir: &str, protector: Arc<dyn Companions>) -> Store {
+    Store::open_in(sim, dir, protector, packed())
 }
 
-impl Node {
-    pub(crate) fn open(sim: &SimFs, dir: &str, protector: Arc<dyn Companions>) -> Node {
-        Node::open_ordered(sim, dir, protector, Order::bytewise())
-    }
+/// Puts a record that is absent from a time on, in microseconds since 1970.
+pub(crate) fn put_until(node: &Store, key: &[u8], value: &[u8], end: u64) {
+    put_given(node, key, value, (EXPIRY, &Expiry::at(end)));
+}
 
-    pub(crate) fn open_ordered(sim: &SimFs, dir: &str, protector: Arc<dyn Companions>, order: Order) -> Node {
-        let dir = PathBuf::from(dir);
-        let db = Node::db(sim, &dir, protector.clone(), order.clone());
-        let family = db.family("default").unwrap();
-        Node { sim: sim.clone(), db, family, dir, protector, order }
-    }
+/// Puts a record with an entry beside it.
+pub(crate) fn put_given(node: &Store, key: &[u8], value: &[u8], entry: (u16, &[u8])) {
+    node.try_apply(Kind::Put, key, value, &[entry]).unwrap();
+}
 
-    fn db(sim: &SimFs, dir: &Path, companions: Arc<dyn Companions>, order: Order) -> Db {
-        let options = CfOptions {
-            order,
-            block_bytes: 512,
-            restart_interval: 4,
-            compression: if cfg!(feature = "lz4") { Compression::Lz4 } else { Compression::None },
-            table_bytes: 4096,
-            level_base_bytes: 8192,
-            fanout: 3,
-            level0_tables: 2,
-            ..CfOptions::default()
-        };
-        let settings = Settings {
-            memtable_bytes: 8 * 1024,
-            segment_bytes: 64 * 1024,
-            ring_bytes: 16 * 1024,
-            drain_bytes: 4096,
-            ..Settings::default()
-        };
-        let families = vec![("default".to_owned(), options)];
+pub(crate) fn companion_bytes(node: &Store) -> usize {
+    let mut bytes = 0;
+    node.each(|record| bytes += record.companion.len());
+    bytes
+}
+
+/// Gives whole table files to a node that cannot import: they are copied into its directory and named in its manifest,
+/// as level 0, with the seqnos that stand in them.
+pub(crate) fn adopt_whole_tables(node: Store, paths: &[PathBuf]) -> Store {
+    node.db.flush().unwrap();
+    let (protector, order) = (node.protector().clone(), node.family.options().order.clone());
+    node.reopen_after(protector, |sim, dir| {
         let env = sim.env(sim.steps() + 1);
-        let parts = Parts {
-            env,
-            companions,
-            listener: Arc::new(Silent),
-            families,
-            orders: Vec::new(),
-            engine_log: None,
-            cache: None,
-        };
-        Db::open(dir, settings, parts).unwrap()
-    }
-
-    /// The same store after a clean close.
-    pub(crate) fn reopen(self) -> Node {
-        let protector = self.protector.clone();
-        self.reopen_as(protector)
-    }
-
-    /// The same store, opened by a node of another kind.
-    pub(crate) fn reopen_as(self, protector: Arc<dyn Companions>) -> Node {
-        let Node { sim, db, dir, order, .. } = self;
-        db.close().unwrap();
-        drop(db);
-        Node::open_ordered(&sim, dir.to_str().unwrap(), protector, order)
-    }
-
-    pub(crate) fn put(&self, key: &[u8], value: &[u8]) {
-        self.try_put(key, value).unwrap();
-    }
-
-    pub(crate) fn try_put(&self, key: &[u8], value: &[u8]) -> Result<Seqno> {
-        self.try_apply(Kind::Put, key, value)
-    }
-
-    pub(crate) fn apply(&self, kind: Kind, key: &[u8], value: &[u8]) {
-        self.try_apply(kind, key, value).unwrap();
-    }
-
-    fn try_apply(&self, kind: Kind, key: &[u8], value: &[u8]) -> Result<Seqno> {
-        let mut batch = Batch::new();
-        batch.push(self.family.id(), kind, key, value, self.db.companions())?;
-        self.db.commit(&mut batch, Durability::Os)
-    }
-
-    /// Puts a record that is absent from a time on, in microseconds since 1970.
-    pub(crate) fn put_until(&self, key: &[u8], value: &[u8], end: u64) {
-        self.put_given(key, value, (EXPIRY, &Expiry::at(end)));
-    }
-
-    /// Puts a record with an entry beside it.
-    pub(crate) fn put_given(&self, key: &[u8], value: &[u8], entry: (u16, &[u8])) {
-        let mut batch = Batch::new();
-        batch.push_given(self.family.id(), Kind::Put, key, value, &[entry], self.db.companions()).unwrap();
-        self.db.commit(&mut batch, Durability::Os).unwrap();
-    }
-
-    /// Puts and deletes from a seed, with the model beside.
-    pub(crate) fn work(&self, model: &mut Model, seed: u64, operations: u64) {
-        for n in 0..operations {
-            let dice = hash(&[seed.to_le_bytes(), n.to_le_bytes()].concat());
-            let key = (dice % 300).to_string().into_bytes();
-            if dice >> 32 & 7 == 0 {
-                self.apply(Kind::Delete, &key, b"");
-                model.remove(&key);
-            } else {
-                let value = dice.to_string().repeat(1 + (dice >> 40 & 3) as usize).into_bytes();
-                self.put(&key, &value);
-                model.insert(key, value);
-            }
-            if n % 5 == 0 {
-                while self.db.step().unwrap() {}
-            }
-        }
-    }
-
-    pub(crate) fn get(&self, at: At<'_>, key: &[u8]) -> Option<Vec<u8>> {
-        let mut value = None;
-        let found = self.db.get(&self.family, key, at, &mut |record| value = Some(record.value.to_vec()));
-        assert_eq!(found.unwrap(), value.is_some());
-        value
-    }
-
-    /// The whole content both ways and by key.
-    pub(crate) fn check(&self, model: &Model) {
-        let mut cursor = self.db.cursor(&self.family, At::Latest, (Bound::Unbounded, Bound::Unbounded)).unwrap();
-        let mut found = Vec::new();
-        cursor.first().unwrap();
-        while cursor.valid() {
-            found.push((cursor.key().to_vec(), cursor.value().to_vec()));
-            cursor.next().unwrap();
-        }
-        let mut back = Vec::new();
-        cursor.last().unwrap();
-        while cursor.valid() {
-            back.push((cursor.key().to_vec(), cursor.value().to_vec()));
-            cursor.prev().unwrap();
-        }
-        back.reverse();
-        assert_eq!(found, back);
-        assert_eq!(found.into_iter().collect::<Model>(), *model);
-        for (key, value) in model {
-            assert_eq!(self.get(At::Latest, key).as_ref(), Some(value));
-        }
-    }
-
-    /// Every record of every version, rows and tombstones too.
-    pub(crate) fn each(&self, mut visit: impl FnMut(&Record<'_>)) {
-        let mut raw = self.db.raw(&self.family, At::Latest, (Bound::Unbounded, Bound::Unbounded)).unwrap();
-        while let Some((record, _)) = raw.next().unwrap() {
-            visit(&record);
-        }
-    }
-
-    pub(crate) fn companion_bytes(&self) -> usize {
-        let mut bytes = 0;
-        self.each(|record| bytes += record.companion.len());
-        bytes
-    }
-
-    pub(crate) fn tombstones(&self) -> usize {
-        let mut count = 0;
-        self.each(|record| count += usize::from(record.kind == Kind::Delete));
-        count
-    }
-
-    /// The table files of its directory.
-    pub(crate) fn tables(&self) -> Vec<PathBuf> {
-        tables_in(&self.sim, &self.dir)
-    }
-
-    /// Gives whole table files to a node that cannot import: they are copied into its directory and named in its
-    /// manifest, as level 0, with the seqnos that stand in them.
-    pub(crate) fn adopt_whole_tables(self, paths: &[PathBuf]) -> Node {
-        let Node { sim, db, dir, protector, order, .. } = self;
-        db.flush().unwrap();
-        db.close().unwrap();
-        drop(db);
-        let env = sim.env(sim.steps() + 1);
-        let found = recover(&env, &dir).unwrap().unwrap();
+        let found = recover(&env, dir).unwrap().unwrap();
         let mut next_file = found.next_file;
         let mut last_seqno = found.state.last_seqno;
         let mut edit = Edit::default();
         for path in paths {
-            let meta = copy_table(&sim, path, &dir, next_file, &order);
+            let meta = copy_table(sim, path, dir, next_file, &order);
             next_file += 1;
             last_seqno = last_seqno.max(meta.greatest_seqno);
             edit.changes.push(EditChange::TableAdded { family: 0, level: 0, table: Arc::new(meta) });
         }
-        sim.sync_dir(&dir).unwrap();
+        sim.sync_dir(dir).unwrap();
         let next_family = found.state.next_family;
         edit.changes.push(EditChange::Counters { next_file: next_file + 1, last_seqno, next_family });
-        Manifest::resume(&env, &dir, &found, next_file, &edit).unwrap();
-        Node::open_ordered(&sim, dir.to_str().unwrap(), protector, order)
-    }
-}
-
-pub(crate) fn tables_in(sim: &SimFs, dir: &Path) -> Vec<PathBuf> {
-    let mut names = sim.list(dir).unwrap();
-    names.sort();
-    names.iter().filter(|name| name.ends_with(".tbl")).map(|name| dir.join(name)).collect()
+        Manifest::resume(&env, dir, &found, next_file, &edit).unwrap();
+    })
 }
 
 fn copy_table(sim: &SimFs, from: &Path, dir: &Path, number: u64, order: &Order) -> TableMeta {
@@ -250,13 +83,6 @@ fn copy_table(sim: &SimFs, from: &Path, dir: &Path, number: u64, order: &Order) 
         expiry: None,
         ledger: properties.ledger,
     }
-}
-
-pub(crate) fn open_table(sim: &SimFs, path: &Path, order: &Order) -> Arc<Table> {
-    let file = sim.open(path, Open::Read).unwrap();
-    let expected = Table::identify("table", &*file).unwrap();
-    let cache = Arc::new(Cache::new(1 << 20));
-    Table::open("table".into(), file, expected, order.clone(), cache, Arc::new(Plain)).unwrap()
 }
 
 /// A table of unsealed records, as a foreign node might give it; its path.

@@ -6,7 +6,6 @@ use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::support::{DIR, Store, options};
 use crate::watched::{self, Watched};
 use waxseal_lsm::batch::{Batch, seqno_of_before};
 use waxseal_lsm::checksum::Uid;
@@ -25,6 +24,7 @@ use waxseal_meta::integrity::{Finding, Outcome, Progress, Report, Rung, SalvageO
 use waxseal_meta::provider::LABELS;
 use waxseal_meta::stamp::{Stamp, StampVerb};
 use waxseal_meta::{Seal, Sealer};
+use waxseal_testing::harness::{DIR, Store, options};
 
 /// Of a table. docs/format.md, section 4.6.
 const FOOTER_BYTES: u64 = 136;
@@ -245,7 +245,7 @@ fn tables_that_were_replaced_do_not_stand_in_for_a_version_that_came_again() {
     let (v, w) = (Some("the value that comes again"), Some("what stood between"));
     for between in [w, None] {
         let sim = SimFs::new(3);
-        let store = Store::open(&sim, Arc::new(Sealer::new()), CfOptions { level0_tables: 64, ..options() }).unwrap();
+        let store = Store::open(&sim, Arc::new(Sealer::new()), CfOptions { level0_tables: 64, ..options() });
         let mut replaced = Vec::new();
         for (number, value) in (90..).zip([v, between, v]) {
             store.put(format!("a {number}").as_bytes(), b"beside it");
@@ -261,7 +261,7 @@ fn tables_that_were_replaced_do_not_stand_in_for_a_version_that_came_again() {
         store.db.close().unwrap();
         drop(store);
         // Opened again, so that the log has nothing of it.
-        drop(Store::open(&sim, Arc::new(Sealer::new()), options()).unwrap());
+        drop(Store::open(&sim, Arc::new(Sealer::new()), options()));
         let merged = Path::new(DIR).join(sim.files(DIR).into_iter().find(|name| name.ends_with(".tbl")).unwrap());
         strike(&sim, &merged, ("k", 6, v));
         for (number, bytes) in &replaced[..2] {
@@ -442,7 +442,7 @@ fn a_store_that_was_closed_has_no_torn_tail_without_a_manifest() {
         let sim = SimFs::new(3);
         let mut model = BTreeMap::new();
         for round in 0..4 {
-            let store = Store::open(&sim, Arc::new(Sealer::new()), options()).unwrap();
+            let store = Store::open(&sim, Arc::new(Sealer::new()), options());
             for n in 0..40 + round {
                 let (key, value) = (format!("key {n}"), format!("value {n} of round {round}"));
                 store.put(key.as_bytes(), value.as_bytes());

@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::support::ALL;
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::checksum::Uid;
 use waxseal_lsm::db::{At, Db, Parts, Silent};
@@ -18,6 +17,7 @@ use waxseal_lsm::seam::Plain;
 use waxseal_lsm::sst::{Table, Writer, WriterSettings};
 use waxseal_meta::Sealer;
 use waxseal_meta::integrity::{Outcome, Report, SalvageOptions, salvage};
+use waxseal_testing::store::ALL;
 
 /// The store that is salvaged, another one, and where the salvaged records go.
 const OWN: &str = "/own";

@@ -6,7 +6,6 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use crate::support::{ALL, DIR, Owned, Store, options};
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::checksum::hash;
 use waxseal_lsm::db::{At, Db, Family, Parts, Silent, TableRef};
@@ -22,6 +21,10 @@ use waxseal_meta::integrity::{
     VerifyOptions, Watch, digest, repair, salvage, scrub, verify,
 };
 use waxseal_meta::{Seal, Sealer};
+use waxseal_testing::harness::{DIR, Owned, Store, options};
+use waxseal_testing::store::ALL;
+
+use crate::support::holds;
 
 fn with_values() -> CfOptions {
     CfOptions { large_value_bytes: 100, table_bytes: 1 << 20, level_base_bytes: 1 << 20, ..options() }
@@ -38,7 +41,7 @@ fn value(n: usize) -> Vec<u8> {
 
 fn filled(seed: u64) -> (SimFs, Store) {
     let sim = SimFs::new(seed);
-    let store = Store::open(&sim, Arc::new(Sealer::new()), with_values()).unwrap();
+    let store = Store::open(&sim, Arc::new(Sealer::new()), with_values());
     for n in 0..20 {
         store.put(&key(n), &value(n));
     }
@@ -46,7 +49,7 @@ fn filled(seed: u64) -> (SimFs, Store) {
     // Opened again, so that the log has nothing of it.
     store.db.close().unwrap();
     drop(store);
-    let store = Store::open(&sim, Arc::new(Sealer::new()), with_values()).unwrap();
+    let store = Store::open(&sim, Arc::new(Sealer::new()), with_values());
     (sim, store)
 }
 
@@ -319,7 +322,7 @@ fn a_value_that_the_log_still_holds_is_not_lost_without_a_manifest() {
 #[test]
 fn verify_looks_at_values_that_no_table_points_to_yet() {
     let sim = SimFs::new(7);
-    let store = Store::open(&sim, Arc::new(Sealer::new()), with_values()).unwrap();
+    let store = Store::open(&sim, Arc::new(Sealer::new()), with_values());
     for n in 0..20 {
         store.put(&key(n), &value(n));
     }
@@ -348,7 +351,7 @@ fn what_is_replaced_under_a_look_is_no_damage() {
     };
     for (scrubs, moves_on) in [(false, true), (true, true), (true, false)] {
         let sim = SimFs::new(17);
-        let store = Store::open(&sim, Arc::new(Sealer::new()), options.clone()).unwrap();
+        let store = Store::open(&sim, Arc::new(Sealer::new()), options.clone());
         write(&store, 0..60);
         for n in 60..70 {
             store.put(&key(n), &value(n)); // the log points to these
@@ -391,7 +394,7 @@ fn what_is_replaced_under_a_look_is_no_damage() {
 fn many_tables(seed: u64, compression: Compression, value: impl Fn(usize) -> Vec<u8>) -> (SimFs, Store) {
     let sim = SimFs::new(seed);
     let options = CfOptions { table_bytes: 1024, compression, ..with_values() };
-    let store = Store::open(&sim, Arc::new(Sealer::new()), options).unwrap();
+    let store = Store::open(&sim, Arc::new(Sealer::new()), options);
     (0..60).for_each(|n| store.put(&key(n), &value(n)));
     store.compact();
     assert!(store.tables().len() > 1);
@@ -619,7 +622,7 @@ fn a_scrub_that_is_ended_among_the_values_of_a_table_goes_on_with_them() {
 fn salvage_takes_values_along_that_only_the_log_points_to() {
     for without in [false, true] {
         let sim = SimFs::new(6);
-        let store = Store::open(&sim, Arc::new(Sealer::new()), with_values()).unwrap();
+        let store = Store::open(&sim, Arc::new(Sealer::new()), with_values());
         for n in 0..20 {
             store.put(&key(n), &value(n));
         }
@@ -716,7 +719,7 @@ fn large() -> [Vec<u8>; 3] {
 fn a_salvage_ends_the_log_where_recovery_does() {
     let large = large();
     let sim = torn(&large);
-    let store = Store::open(&sim.fork(), Arc::new(Sealer::new()), with_values()).unwrap();
+    let store = Store::open(&sim.fork(), Arc::new(Sealer::new()), with_values());
     let recovered: Vec<_> =
         (0..3).map(|n| [key(n), small(n)].map(|key| store.get(&key).unwrap().unwrap().value)).collect();
     assert_eq!(recovered[2], [value(2), b"old".to_vec()], "half a batch is none");
@@ -737,7 +740,7 @@ fn a_salvage_ends_the_log_where_recovery_does() {
 #[test]
 fn a_salvage_answers_what_recovery_does_whatever_a_crash_has_left() {
     let written = SimFs::new(12);
-    let store = Store::open(&written, Arc::new(Sealer::new()), with_values()).unwrap();
+    let store = Store::open(&written, Arc::new(Sealer::new()), with_values());
     let mut stages = Vec::new();
     for n in 0..24 {
         let mut batch = Batch::new();
@@ -753,7 +756,7 @@ fn a_salvage_answers_what_recovery_does_whatever_a_crash_has_left() {
             let sim = stage.fork();
             sim.reboot(Crash::Machine(loss));
             let (found, report) = salvaged(&sim.fork(), 7, false);
-            let store = Store::open(&sim, Arc::new(Sealer::new()), with_values()).unwrap();
+            let store = Store::open(&sim, Arc::new(Sealer::new()), with_values());
             for (n, found) in found.into_iter().enumerate() {
                 let recovered = [key(n), small(n)].map(|key| store.get(&key).unwrap().map_or(Vec::new(), |r| r.value));
                 assert!(found.map(|value| value.unwrap()) == recovered, "{n} of {seed}, {loss:?}: {report}");
@@ -830,7 +833,7 @@ fn what_a_table_of_another_family_holds_proves_the_log_before_it() {
 fn a_value_that_cannot_be_read_now_ends_no_log() {
     let large = large();
     let sim = SimFs::new(8);
-    let store = Store::open(&sim, Arc::new(Sealer::new()), with_values()).unwrap();
+    let store = Store::open(&sim, Arc::new(Sealer::new()), with_values());
     let mut written = Vec::new();
     for (round, text) in [b"old", b"new"].into_iter().enumerate() {
         for (n, large) in large.iter().enumerate() {
@@ -971,10 +974,10 @@ fn a_value_from_the_trash_outlives_the_file_it_stood_in() {
     assert!(verify(&store.db, VerifyOptions::default()).unwrap().is_clean());
     store.compact();
     holds_all_but(&store, None);
-    store.holds();
+    holds(&store);
     store.db.close().unwrap();
     drop(store);
-    holds_all_but(&Store::open(&sim, Arc::new(Sealer::new()), with_values()).unwrap(), None);
+    holds_all_but(&Store::open(&sim, Arc::new(Sealer::new()), with_values()), None);
 }
 
 #[test]

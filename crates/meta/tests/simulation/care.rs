@@ -3,12 +3,12 @@
 
 use std::ops::Bound;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex};
 
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::cursor::Cursor;
-use waxseal_lsm::db::{At, Db, Event, Listener, Parts, Remedy, Replacement};
+use waxseal_lsm::db::{At, Db, Event, Parts, Remedy, Replacement};
 use waxseal_lsm::env::sim::{Crash, Loss, SimFs};
 use waxseal_lsm::error::{Result, Verdict};
 use waxseal_lsm::ledger::Ledger;
@@ -16,40 +16,29 @@ use waxseal_lsm::lost_range::LostRange;
 use waxseal_lsm::options::{CfOptions, Durability, Settings};
 use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_lsm::seam::RecordSource;
+use waxseal_testing::listener::Heard;
 use waxseal_testing::protector::{ROWS, TestProtector};
 
-/// A listener that keeps events as lines.
-#[derive(Default)]
-struct Heard(Mutex<Vec<String>>);
-
-impl Heard {
-    fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.0.lock().unwrap())
-    }
-}
-
-impl Listener for Heard {
-    fn on_event(&self, event: &Event) {
-        let line = match event {
-            Event::Corruption { error } => {
-                let damage = error.damage().unwrap();
-                let place = if damage.file.is_empty() { "memory" } else { &damage.file };
-                format!("{:?} in {place} of {}", damage.verdict, damage.cf.clone().unwrap_or_default())
-            }
-            Event::Barred { table, .. } => format!("barred {table:06}.tbl"),
-            Event::Healed { by: Remedy::Log, .. } => "healed by the log".to_owned(),
-            Event::BackgroundError { error, .. } => format!("failed: {error}"),
-            _ => return,
-        };
-        self.0.lock().unwrap().push(line);
-    }
+/// Describes the events of damage and repair.
+fn line(event: &Event) -> Option<String> {
+    Some(match event {
+        Event::Corruption { error } => {
+            let damage = error.damage().unwrap();
+            let place = if damage.file.is_empty() { "memory" } else { &damage.file };
+            format!("{:?} in {place} of {}", damage.verdict, damage.cf.clone().unwrap_or_default())
+        }
+        Event::Barred { table, .. } => format!("barred {table:06}.tbl"),
+        Event::Healed { by: Remedy::Log, .. } => "healed by the log".to_owned(),
+        Event::BackgroundError { error, .. } => format!("failed: {error}"),
+        _ => return None,
+    })
 }
 
 struct Store {
     sim: SimFs,
     dir: PathBuf,
     protector: Option<Arc<TestProtector>>,
-    heard: Arc<Heard>,
+    heard: Arc<Heard<String>>,
     db: Option<Db>,
 }
 
@@ -57,7 +46,7 @@ impl Store {
     fn new(seed: u64, sealed: bool) -> Store {
         let protector = sealed.then(Arc::default);
         let mut store =
-            Store { sim: SimFs::new(seed), dir: PathBuf::from("/store"), protector, heard: Arc::default(), db: None };
+            Store { sim: SimFs::new(seed), dir: PathBuf::from("/store"), protector, heard: Heard::new(line), db: None };
         store.open().unwrap();
         store
     }

@@ -2,25 +2,23 @@
 //! record protector lets them into tables. A careful one then opens the store; it must not return them, nor an older
 //! version, nor treat them as correct.
 
-use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
-use waxseal_lsm::batch::Batch;
-use waxseal_lsm::db::{At, Db, Family, Listener, Parts, Silent};
+use waxseal_lsm::db::{At, Parts};
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::error::Result;
-use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings, Verify};
-use waxseal_lsm::record::{Kind, Record, Seqno};
+use waxseal_lsm::options::{CfOptions, Compression, Settings, Verify};
+use waxseal_lsm::record::{Record, Seqno};
 use waxseal_lsm::seam::{Check, Companions, PendingWrite, Plain, Protection};
 use waxseal_meta::builtin::{Expiry, standard};
 use waxseal_meta::provider::EXPIRY;
 use waxseal_meta::{Sealer, annotations};
+use waxseal_testing::harness::{DIR, Store, parts};
+use waxseal_testing::store;
 
 use crate::hurt::read_all;
 use crate::oracle::Content;
-
-const DIR: &str = "/store";
 
 /// The forgery that the careless protector writes.
 #[derive(Clone, Copy)]
@@ -81,113 +79,75 @@ impl Companions for Careless {
     }
 }
 
-struct Store {
-    sim: SimFs,
-    db: Db,
-    family: Family,
+fn open(sim: &SimFs, protector: Arc<dyn Companions>) -> Store {
+    let options = CfOptions {
+        compression: Compression::None,
+        level0_tables: 64,
+        filter_bits: 0, // a filter would exclude damaged keys
+        verify_reads: Verify::Always,
+        ..CfOptions::default()
+    };
+    let settings =
+        Settings { segment_bytes: 64 * 1024, ring_bytes: 16 * 1024, drain_bytes: 4096, ..Settings::default() };
+    let parts = Parts { env: sim.env(sim.steps()), ..parts(protector, options) };
+    Store::of(sim, DIR, settings, parts).expect("the store")
 }
 
-impl Store {
-    fn open(sim: &SimFs, protector: Arc<dyn Companions>, listener: Arc<dyn Listener>) -> Store {
-        let options = CfOptions {
-            compression: Compression::None,
-            level0_tables: 64,
-            filter_bits: 0, // a filter would exclude damaged keys
-            verify_reads: Verify::Always,
-            ..CfOptions::default()
-        };
-        let families = vec![("default".to_owned(), options)];
-        let parts = Parts {
-            env: sim.env(sim.steps()),
-            companions: protector,
-            listener,
-            families,
-            orders: Vec::new(),
-            engine_log: None,
-            cache: None,
-        };
-        let settings =
-            Settings { segment_bytes: 64 * 1024, ring_bytes: 16 * 1024, drain_bytes: 4096, ..Settings::default() };
-        let db = Db::open(Path::new(DIR), settings, parts).expect("the store");
-        let family = db.family("default").expect("the default family");
-        Store { sim: sim.clone(), db, family }
-    }
+fn careless(forgery: Forgery) -> Store {
+    let right = Sealer::new().with(standard());
+    open(&SimFs::new(5), Arc::new(Careless { right, forgery }))
+}
 
-    fn careless(forgery: Forgery) -> Store {
-        let right = Sealer::new().with(standard());
-        Store::open(&SimFs::new(5), Arc::new(Careless { right, forgery }), Arc::new(Silent))
-    }
+/// Closes the store, and opens it with a careful protector.
+fn careful(store: Store) -> Store {
+    store.db.close().expect("close");
+    drop(store.db);
+    open(&store.sim, Arc::new(Sealer::new().with(standard())))
+}
 
-    /// Closes the store, and opens it with a careful protector.
-    fn careful(self) -> Store {
-        self.db.close().expect("close");
-        drop(self.db);
-        Store::open(&self.sim, Arc::new(Sealer::new().with(standard())), Arc::new(Silent))
+/// Writes two tables for a compaction to merge, one of them with the forged record.
+fn filled(store: Store) -> Store {
+    for keys in [["a", "x", "z"], ["b", "c", "y"]] {
+        keys.iter().for_each(|key| store.put(key.as_bytes(), b"right"));
+        store.db.flush().expect("flush");
     }
+    store
+}
 
-    /// Writes two tables for a compaction to merge, one of them with the forged record.
-    fn filled(self) -> Store {
-        for keys in [["a", "x", "z"], ["b", "c", "y"]] {
-            keys.iter().for_each(|key| self.put(key, "right"));
-            self.db.flush().expect("flush");
+/// Checks that the forged key is an error, by key and with a cursor, and that all other keys are readable.
+fn check(store: &Store, forged: &str, others: &[&str]) {
+    for _ in 0..2 {
+        for key in others {
+            assert_eq!(store.value(At::Latest, key.as_bytes()), Some(b"right".to_vec()), "{key}");
         }
-        self
-    }
-
-    fn put(&self, key: &str, value: &str) {
-        let mut batch = Batch::new();
-        batch.push(self.family.id(), Kind::Put, key.as_bytes(), value.as_bytes(), self.db.companions()).expect("put");
-        self.db.commit(&mut batch, Durability::Os).expect("commit");
-    }
-
-    fn get(&self, key: &str) -> Result<Option<Vec<u8>>> {
-        let mut found = None;
-        self.db.get(&self.family, key.as_bytes(), At::Latest, &mut |record| found = Some(record.value.to_vec()))?;
-        Ok(found)
-    }
-
-    fn compact(&self) {
-        self.db.compact(&self.family, &(Bound::Unbounded, Bound::Unbounded)).expect("compaction");
-    }
-
-    /// Checks that the forged key is an error, by key and with a cursor, and that all other keys are readable.
-    fn check(&self, forged: &str, others: &[&str]) {
-        for _ in 0..2 {
-            for key in others {
-                assert_eq!(self.get(key).expect("a right one"), Some(b"right".to_vec()), "{key}");
-            }
-            let answer = self.get(forged);
-            assert!(answer.as_ref().is_err_and(waxseal_lsm::error::Error::is_corruption), "{forged}: {answer:?}");
-        }
+        let answer = store.get(forged.as_bytes());
+        assert!(answer.as_ref().is_err_and(waxseal_lsm::error::Error::is_corruption), "{forged}: {answer:?}");
     }
 }
 
 fn seal_of_another_value() {
-    let store = Store::careless(Forgery::Value).filled().careful();
-    store.check("x", &["a", "z"]);
+    let store = careful(filled(careless(Forgery::Value)));
+    check(&store, "x", &["a", "z"]);
     store.compact();
-    store.check("x", &["a", "z"]);
+    check(&store, "x", &["a", "z"]);
 }
 
 /// A correct older version is in a table below.
 fn older_version_beneath() {
-    let first = Store::open(&SimFs::new(5), Arc::new(Sealer::new().with(standard())), Arc::new(Silent));
-    first.put("x", "old");
-    first.put("a", "right");
-    first.put("z", "right");
+    let first = open(&SimFs::new(5), Arc::new(Sealer::new().with(standard())));
+    first.put(b"x", b"old");
+    first.put(b"a", b"right");
+    first.put(b"z", b"right");
     first.db.flush().expect("flush");
     first.db.close().expect("close");
     drop(first.db);
     let right = Sealer::new().with(standard());
-    let store = Store::open(&first.sim, Arc::new(Careless { right, forgery: Forgery::Value }), Arc::new(Silent));
-    store.put("x", "new");
+    let store = open(&first.sim, Arc::new(Careless { right, forgery: Forgery::Value }));
+    store.put(b"x", b"new");
     store.db.flush().expect("flush");
-    let store = store.careful();
-    store.check("x", &["a", "z"]);
-    let mut cursor = store
-        .db
-        .cursor_checked(&store.family, At::Latest, (Bound::Unbounded, Bound::Unbounded), Verify::Always)
-        .expect("cursor");
+    let store = careful(store);
+    check(&store, "x", &["a", "z"]);
+    let mut cursor = store.db.cursor_checked(&store.family, At::Latest, store::ALL, Verify::Always).expect("cursor");
     let mut outcome = cursor.first();
     let mut errors = 0;
     loop {
@@ -200,66 +160,61 @@ fn older_version_beneath() {
     }
     assert_eq!(errors, 1);
     store.compact();
-    store.check("x", &["a", "z"]);
+    check(&store, "x", &["a", "z"]);
 }
 
 /// The record stored as `x1` was sealed as `x another`, so the absence of `x another` cannot be proven.
 fn seal_of_another_key() {
-    let store = Store::careless(Forgery::Key);
+    let store = careless(Forgery::Key);
     for key in ["a", "x1", "z"] {
-        store.put(key, "right");
+        store.put(key.as_bytes(), b"right");
     }
     store.db.flush().expect("flush");
-    let store = store.careful();
-    store.get("a").expect("the block is in memory now");
-    store.check("x another", &["a", "z"]);
-    store.check("x1", &["a", "z"]);
-    store.check("x another", &["a", "z"]);
+    let store = careful(store);
+    store.get(b"a").expect("the block is in memory now");
+    check(&store, "x another", &["a", "z"]);
+    check(&store, "x1", &["a", "z"]);
+    check(&store, "x another", &["a", "z"]);
 }
 
 fn seal_that_is_missing() {
-    let store = Store::careless(Forgery::Missing).filled().careful();
-    store.check("x", &["a", "z"]);
+    let store = careful(filled(careless(Forgery::Missing)));
+    check(&store, "x", &["a", "z"]);
     store.compact();
-    store.check("x", &["a", "z"]);
+    check(&store, "x", &["a", "z"]);
 }
 
 fn time_that_was_hit() {
-    let store = Store::careless(Forgery::Expiry).filled().careful();
+    let store = careful(filled(careless(Forgery::Expiry)));
     store.sim.clock().advance_nanos(1_000_000_000);
     store.compact(); // the first verification
-    store.check("x", &["a", "z"]);
+    check(&store, "x", &["a", "z"]);
 }
 
 /// Records without seals come from a plain node: they are sealed, and marked as unverified before that.
 fn adopted_ones_are_marked() {
-    let store = Store::open(&SimFs::new(5), Arc::new(Plain), Arc::new(Silent));
-    store.put("a", "right");
-    store.put("d", "right");
+    let store = open(&SimFs::new(5), Arc::new(Plain));
+    store.put(b"a", b"right");
+    store.put(b"d", b"right");
     store.db.flush().expect("flush");
-    let store = store.careful();
-    store.put("c", "right");
+    let store = careful(store);
+    store.put(b"c", b"right");
     store.compact();
     for (key, is_adopted) in [("a", true), ("c", false)] {
-        let mut found = None;
-        store
-            .db
-            .get(&store.family, key.as_bytes(), At::Latest, &mut |record| {
-                found = Some((Sealer::is_adopted(record), Sealer::seal_of(record).expect("companions").is_some()));
-            })
-            .expect("get");
-        assert_eq!(found, Some((is_adopted, true)), "{key}");
+        let found = store.get(key.as_bytes()).expect("get").expect("a record");
+        let is_sealed = Sealer::seal_of(&found.record()).expect("companions").is_some();
+        assert_eq!((Sealer::is_adopted(&found.record()), is_sealed), (is_adopted, true), "{key}");
     }
 }
 
 /// Three flipped bits sometimes have the checksum of two others; only the seals reveal a wrong correction.
 fn corrections_are_confirmed() {
-    let store = Store::open(&SimFs::new(5), Arc::new(Sealer::new()), Arc::new(Silent));
+    let store = open(&SimFs::new(5), Arc::new(Sealer::new()));
     let mut content = Content::new();
     let rows = content.entry("default".to_owned()).or_default();
     for n in 0..40 {
         let (key, value) = (format!("key {n:04}"), format!("{n:0>80}"));
-        store.put(&key, &value);
+        store.put(key.as_bytes(), value.as_bytes());
         rows.insert(key.into_bytes(), value.into_bytes());
     }
     store.db.flush().expect("flush");
@@ -272,7 +227,7 @@ fn corrections_are_confirmed() {
         for _ in 0..3 {
             hurt.flip(Path::new(DIR).join(&name), 64 * 8 + random.below(3_600 * 8)).expect("flip");
         }
-        let store = Store::open(&hurt, Arc::new(Sealer::new()), Arc::new(Silent));
+        let store = open(&hurt, Arc::new(Sealer::new()));
         read_all(&store.db, &content, &format!("trial {trial}"));
     }
 }

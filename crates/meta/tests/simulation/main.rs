@@ -1,5 +1,5 @@
-//! The engine on a simulated disk, plain and sealed: the model test, the crash sweep, the flip sweep, and the planted bugs that these
-//! must find.
+//! The engine on a simulated disk, plain and sealed: the model test, the crash sweep, the flip sweep, and the planted
+//! bugs that these must find.
 //!
 //! All tests run in one thread from a seed; a failure prints the seed that reproduces it.
 

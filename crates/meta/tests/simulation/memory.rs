@@ -1,16 +1,16 @@
 //! Unflushed records: each is found at every snapshot that sees it, and by a cursor in both directions.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
-use std::path::Path;
+use std::sync::Arc;
 
-use waxseal_lsm::batch::Batch;
-use waxseal_lsm::db::{At, Db, Family, Parts, Snapshot};
+use waxseal_lsm::db::{At, Parts, Snapshot};
 use waxseal_lsm::env::SeededRandom;
 use waxseal_lsm::env::sim::SimFs;
-use waxseal_lsm::options::{CfOptions, Durability, Settings};
+use waxseal_lsm::options::{CfOptions, Settings};
 use waxseal_lsm::read::UserCursor;
-use waxseal_lsm::record::Kind;
+use waxseal_lsm::seam::Plain;
+use waxseal_testing::harness::{DIR, Store, parts};
+use waxseal_testing::store::ALL as EVERYTHING;
 
 pub const ALL: [fn(); 1] = [newest_records];
 
@@ -24,33 +24,29 @@ fn the_newest_records_are_found_both_ways_and_at_every_moment() {
 
 type Content = BTreeMap<Vec<u8>, u32>;
 
-fn opened(sim: &SimFs) -> (Db, Family) {
-    let parts =
-        Parts { env: sim.env(sim.steps()), families: vec![("default".into(), CfOptions::default())], ..Parts::real() };
+fn opened(sim: &SimFs) -> Store {
     let settings =
         Settings { segment_bytes: 64 * 1024, ring_bytes: 16 * 1024, drain_bytes: 4096, ..Settings::default() };
-    let db = Db::open(Path::new("/store"), settings, parts).expect("the store");
-    let family = db.family("default").expect("the default family");
-    (db, family)
+    let parts = Parts { env: sim.env(sim.steps()), ..parts(Arc::new(Plain), CfOptions::default()) };
+    Store::of(sim, DIR, settings, parts).expect("the store")
 }
 
-fn write(db: &Db, family: &Family, key: &[u8], value: Option<u32>) {
-    let (kind, value) = (if value.is_some() { Kind::Put } else { Kind::Delete }, value.map(u32::to_le_bytes));
-    let mut batch = Batch::new();
-    let value = value.as_ref().map_or(&[][..], |value| value);
-    batch.push(family.id(), kind, key, value, db.companions()).expect("pushed");
-    db.commit(&mut batch, Durability::Os).expect("committed");
+fn write(store: &Store, key: &[u8], value: Option<u32>) {
+    match value {
+        Some(value) => store.put(key, &value.to_le_bytes()),
+        None => store.delete(key),
+    }
 }
 
 fn newest_records() {
     let sim = SimFs::new(7);
-    let (db, family) = opened(&sim);
+    let store = opened(&sim);
     let key = |n: u32| format!("{:08}", n.wrapping_mul(0x9E37_79B9) >> 16 & 0x3FF).into_bytes();
     let mut content = Content::new();
     let mut moments: Vec<(Snapshot, Content)> = Vec::new();
     for n in 0..3_000u32 {
         let (key, is_put) = (key(n), n % 5 != 3);
-        write(&db, &family, &key, is_put.then_some(n));
+        write(&store, &key, is_put.then_some(n));
         if is_put {
             content.insert(key, n)
         } else {
@@ -58,21 +54,20 @@ fn newest_records() {
         };
         match n {
             // Older versions would be read from a table.
-            600 => db.flush().expect("flushed"),
-            _ if n % 500 == 499 => moments.push((db.snapshot().expect("a moment"), content.clone())),
+            600 => store.db.flush().expect("flushed"),
+            _ if n % 500 == 499 => moments.push((store.db.snapshot().expect("a moment"), content.clone())),
             _ => {}
         }
     }
-    holds(&db, &family, At::Latest, &content);
-    moments.iter().for_each(|(moment, content)| holds(&db, &family, At::Snapshot(moment), content));
+    holds(&store, At::Latest, &content);
+    moments.iter().for_each(|(moment, content)| holds(&store, At::Snapshot(moment), content));
 }
 
 /// A queue: rows are added at one end and removed at the other, and some return at the front. It is read at the latest
 /// commit, at old snapshots, and with cursors of the same age that continue while rows are added.
 fn queue(seed: u64) {
     let sim = SimFs::new(seed);
-    let (db, family) = opened(&sim);
-    let all = || (Bound::Unbounded, Bound::Unbounded);
+    let store = opened(&sim);
     let key = |n: u32| format!("{n:08}").into_bytes();
     let random = SeededRandom::new(seed);
     let (mut content, mut tail, mut gone) = (Content::new(), 0u32, 0u32);
@@ -83,19 +78,19 @@ fn queue(seed: u64) {
             0 => {
                 // At the front again, or once more.
                 let back = random.below(u64::from(tail) + 1) as u32;
-                write(&db, &family, &key(back), Some(n));
+                write(&store, &key(back), Some(n));
                 content.insert(key(back), n);
             }
-            1 if moments.len() < 6 => moments.push((db.snapshot().expect("a moment"), content.clone())),
+            1 if moments.len() < 6 => moments.push((store.db.snapshot().expect("a moment"), content.clone())),
             2 => drop(moments.pop()),
             3 if walks.len() < 4 => {
-                let mut cursor = db.cursor(&family, At::Latest, all()).expect("a cursor");
+                let mut cursor = store.db.cursor(&store.family, At::Latest, EVERYTHING).expect("a cursor");
                 cursor.first().expect("read");
                 walks.push((cursor, content.values().rev().copied().collect()));
             }
-            4 if n % 7 == 0 => db.flush().expect("flushed"),
+            4 if n % 7 == 0 => store.db.flush().expect("flushed"),
             5..24 => {
-                write(&db, &family, &key(tail), Some(n));
+                write(&store, &key(tail), Some(n));
                 content.insert(key(tail), n);
                 tail += 1;
             }
@@ -104,7 +99,7 @@ fn queue(seed: u64) {
                 let from =
                     if random.below(4) == 0 { key(random.below(u64::from(tail) + 1) as u32) } else { Vec::new() };
                 if let Some(row) = content.range(from..).map(|(row, _)| row.clone()).next() {
-                    write(&db, &family, &row, None);
+                    write(&store, &row, None);
                     content.remove(&row);
                     gone += 1;
                 }
@@ -112,7 +107,7 @@ fn queue(seed: u64) {
             _ => {}
         }
         let found = |at, from: &[u8]| {
-            let mut cursor = db.cursor(&family, at, all()).expect("a cursor");
+            let mut cursor = store.db.cursor(&store.family, at, EVERYTHING).expect("a cursor");
             cursor.seek(from).expect("read");
             cursor.valid().then(|| (cursor.key().to_vec(), cursor.value().to_vec()))
         };
@@ -136,35 +131,20 @@ fn queue(seed: u64) {
         }
     }
     assert!(gone > 300, "{gone} rows have gone");
-    holds_rows(&db, &family, At::Latest, &content);
+    holds_rows(&store, At::Latest, &content);
 }
 
-fn holds(db: &Db, family: &Family, at: At<'_>, content: &Content) {
+fn holds(store: &Store, at: At<'_>, content: &Content) {
     for n in 0..0x400 {
-        let (key, mut found) = (format!("{n:08}").into_bytes(), None);
-        db.get(family, &key, at, &mut |record| found = Some(record.value.to_vec())).expect("read");
-        assert_eq!(found, content.get(&key).map(|n| n.to_le_bytes().to_vec()), "{}", key.escape_ascii());
+        let key = format!("{n:08}").into_bytes();
+        let expected = content.get(&key).map(|n| n.to_le_bytes().to_vec());
+        assert_eq!(store.value(at, &key), expected, "{}", key.escape_ascii());
     }
-    holds_rows(db, family, at, content);
+    holds_rows(store, at, content);
 }
 
-fn holds_rows(db: &Db, family: &Family, at: At<'_>, content: &Content) {
-    let mut cursor = db.cursor(family, at, (Bound::Unbounded, Bound::Unbounded)).expect("a cursor");
-    for forward in [true, false] {
-        let mut met = Vec::new();
-        if forward {
-            cursor.first().expect("read")
-        } else {
-            cursor.last().expect("read")
-        }
-        while cursor.valid() {
-            met.push((cursor.key().to_vec(), cursor.value().to_vec()));
-            if forward { cursor.next().expect("read") } else { cursor.prev().expect("read") }
-        }
-        if !forward {
-            met.reverse();
-        }
-        let all: Vec<_> = content.iter().map(|(key, n)| (key.clone(), n.to_le_bytes().to_vec())).collect();
-        assert!(met == all, "forward: {forward}");
-    }
+fn holds_rows(store: &Store, at: At<'_>, content: &Content) {
+    let found: Vec<_> = store.scan_at(at).into_iter().map(|record| (record.key, record.value)).collect();
+    let all: Vec<_> = content.iter().map(|(key, n)| (key.clone(), n.to_le_bytes().to_vec())).collect();
+    assert!(found == all);
 }

@@ -1,28 +1,24 @@
 //! A store in which everything may be watched: one family of users', one for rows, and somebody who makes rows of
 //! stamps.
 
-use std::ops::Bound;
-use std::path::Path;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use waxseal_lsm::batch::{Batch, SystemPass};
-use waxseal_lsm::db::{At, Db, Family, Parts, Silent};
+use waxseal_lsm::db::{At, Family, Parts};
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::error::Result;
 use waxseal_lsm::names::system_id;
-use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
+use waxseal_lsm::options::{CfOptions, Durability, Settings};
 use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_lsm::seam::{Build, Check, Companions, Emitted, Emitting, PendingWrite, Protection};
 use waxseal_meta::builtin::standard;
 use waxseal_meta::stamp::{Stamp, StampValues, StampVerb};
 use waxseal_meta::{Emitter, Sealer};
 use waxseal_testing::above::Above;
-
-pub(crate) const DIR: &str = "/store";
-
-/// Everything.
-pub(crate) const ALL: (Bound<Vec<u8>>, Bound<Vec<u8>>) = (Bound::Unbounded, Bound::Unbounded);
+use waxseal_testing::harness::{self, DIR, Owned, Store, options};
+use waxseal_testing::store::ALL;
 
 const LOG: &str = "system_metadata.log";
 
@@ -34,28 +30,6 @@ pub(crate) fn high_first(number: u64) -> [u8; 8] {
 /// What lets a batch write rows.
 pub(crate) fn pass() -> SystemPass {
     SystemPass::for_layers_above()
-}
-
-/// A record of its own.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Owned {
-    pub(crate) key: Vec<u8>,
-    pub(crate) seqno: Seqno,
-    pub(crate) kind: Kind,
-    pub(crate) value: Vec<u8>,
-    pub(crate) companion: Vec<u8>,
-}
-
-impl Owned {
-    fn of(record: &Record<'_>) -> Owned {
-        let Record { key, seqno, kind, value, companion } = *record;
-        Owned { key: key.into(), seqno, kind, value: value.into(), companion: companion.into() }
-    }
-
-    pub(crate) fn record(&self) -> Record<'_> {
-        let Owned { key, seqno, kind, value, companion } = self;
-        Record { key, seqno: *seqno, kind: *kind, value, companion }
-    }
 }
 
 /// Makes a row of each stamp: key `time | seqno`, value `verb | value`.
@@ -106,39 +80,27 @@ pub(crate) fn settings() -> Settings {
     }
 }
 
-fn options() -> CfOptions {
-    CfOptions {
-        block_bytes: 256,
-        restart_interval: 4,
-        compression: Compression::None,
-        table_bytes: 2048,
-        level_base_bytes: 4096,
-        fanout: 3,
-        level0_tables: 4,
-        ..CfOptions::default()
-    }
-}
-
 pub(crate) fn parts(sim: &SimFs, companions: Arc<dyn Companions>) -> Parts {
-    let log = CfOptions { key_ends_in_seqno: true, system: Some(1), ..options() };
-    Parts {
-        env: sim.env(sim.steps() + 1),
-        companions,
-        listener: Arc::new(Silent),
-        families: vec![("default".to_owned(), options()), (LOG.to_owned(), log)],
-        orders: Vec::new(),
-        engine_log: None,
-        cache: None,
-    }
+    let options = CfOptions { level0_tables: 4, ..options() };
+    let log = CfOptions { key_ends_in_seqno: true, system: Some(1), ..options.clone() };
+    let mut parts = harness::parts(companions, options);
+    parts.families.push((LOG.to_owned(), log));
+    Parts { env: sim.env(sim.steps() + 1), orders: Vec::new(), ..parts }
 }
 
 /// An open store.
 pub(crate) struct Watched {
-    pub(crate) db: Db,
-    pub(crate) family: Family,
+    store: Store,
     pub(crate) log: Family,
     pub(crate) sealer: Arc<Sealer>,
     teller: Arc<Teller>,
+}
+
+impl Deref for Watched {
+    type Target = Store;
+    fn deref(&self) -> &Store {
+        &self.store
+    }
 }
 
 impl Watched {
@@ -158,9 +120,9 @@ impl Watched {
     }
 
     fn of(sim: &SimFs, dir: &str, protector: Arc<dyn Companions>, sealer: Arc<Sealer>, teller: Arc<Teller>) -> Watched {
-        let db = Db::open(Path::new(dir), settings(), parts(sim, protector)).unwrap();
-        let (family, log) = (db.family("default").unwrap(), db.family(LOG).unwrap());
-        Watched { db, family, log, sealer, teller }
+        let store = Store::of(sim, dir, settings(), parts(sim, protector)).unwrap();
+        let log = store.db.family(LOG).unwrap();
+        Watched { store, log, sealer, teller }
     }
 
     pub(crate) fn put(&self, key: &[u8], value: &[u8], stamp: &Stamp) -> Seqno {
@@ -178,33 +140,17 @@ impl Watched {
     }
 
     pub(crate) fn get(&self, key: &[u8]) -> Option<Owned> {
-        let mut found = None;
-        self.db.get(&self.family, key, At::Latest, &mut |record| found = Some(Owned::of(record))).unwrap();
-        found
+        self.store.get(key).unwrap()
     }
 
     pub(crate) fn compact(&self) {
-        self.db.compact(&self.family, &ALL).unwrap();
+        self.store.compact();
         self.db.compact(&self.log, &ALL).unwrap();
     }
 
     /// What a family shows.
     pub(crate) fn scan(&self, family: &Family) -> Vec<Owned> {
-        let mut cursor = self.db.cursor(family, At::Latest, ALL).unwrap();
-        let mut found = Vec::new();
-        cursor.first().unwrap();
-        while cursor.valid() {
-            found.push(Owned::of(&cursor.record()));
-            cursor.next().unwrap();
-        }
-        found
-    }
-
-    pub(crate) fn each_version(&self, family: &Family, visit: &mut dyn FnMut(&Record<'_>)) {
-        let mut raw = self.db.raw(family, At::Latest, ALL).unwrap();
-        while let Some((record, _)) = raw.next().unwrap() {
-            visit(&record);
-        }
+        self.scan_of(family, At::Latest)
     }
 
     /// The rows that were made of stamps, by time.

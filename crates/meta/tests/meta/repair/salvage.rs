@@ -13,6 +13,7 @@ use waxseal_lsm::record::Kind;
 use waxseal_lsm::sst::{ExaminedItem, Writer, WriterSettings};
 use waxseal_meta::Sealer;
 use waxseal_meta::integrity::{Outcome, RepairOptions, Report, Rung, SalvageOptions, digest, repair, salvage};
+use waxseal_testing::harness::Store;
 
 use super::lost_ranges::*;
 use super::world::*;
@@ -29,9 +30,8 @@ fn salvaged_accepting(sim: &SimFs, options: &CfOptions, model: &Model) -> (World
 fn salvaged_by(sim: &SimFs, options: &CfOptions, model: &Model, how: SalvageOptions<'_>) -> (World, Report) {
     let to = Path::new("/salvaged");
     let report = salvage(Path::new(DIR), to, settings(), parts(sim, options), how).unwrap();
-    let db = Db::open(to, settings(), parts(sim, options)).unwrap();
-    let family = db.family("default").unwrap();
-    (World { sim: sim.clone(), options: options.clone(), db, family, model: model.clone() }, report)
+    let store = Store::of(sim, to, settings(), parts(sim, options)).unwrap();
+    (World { store, options: options.clone(), model: model.clone() }, report)
 }
 
 #[test]

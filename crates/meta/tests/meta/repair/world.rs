@@ -1,13 +1,12 @@
 //! A store on a simulated disk with a model of what it must hold.
 
-use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::checksum::hash;
-use waxseal_lsm::db::{At, CursorBounds, Db, Family, Parts, Silent};
+use waxseal_lsm::db::{At, Parts};
 use waxseal_lsm::env::Fs;
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::error::Result;
@@ -16,14 +15,11 @@ use waxseal_lsm::record::Kind;
 use waxseal_lsm::sst::Table;
 use waxseal_meta::Sealer;
 use waxseal_meta::integrity::{Digest, RepairOptions, Report, VerifyOptions, digest, repair, verify};
-
-pub(crate) const DIR: &str = "/store";
+use waxseal_testing::harness::{self, Store, files_in};
+pub(crate) use waxseal_testing::harness::{DIR, Model};
+pub(crate) use waxseal_testing::store::ALL;
 
 pub(crate) const TRASH: &str = "/trash";
-
-pub(crate) const ALL: CursorBounds = (Bound::Unbounded, Bound::Unbounded);
-
-pub(crate) type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 pub(crate) fn options(compression: Compression, seal_column: bool) -> CfOptions {
     CfOptions {
@@ -41,23 +37,22 @@ pub(crate) fn settings() -> Settings {
 }
 
 pub(crate) fn parts(sim: &SimFs, options: &CfOptions) -> Parts {
-    Parts {
-        env: sim.env(sim.steps() + 1),
-        companions: Arc::new(Sealer::new()),
-        listener: Arc::new(Silent),
-        families: vec![("default".to_owned(), options.clone()), ("other".to_owned(), options.clone())],
-        orders: Vec::new(),
-        engine_log: None,
-        cache: None,
-    }
+    let mut parts = harness::parts(Arc::new(Sealer::new()), options.clone());
+    parts.families.push(("other".to_owned(), options.clone()));
+    Parts { env: sim.env(sim.steps() + 1), ..parts }
 }
 
 pub(crate) struct World {
-    pub(crate) sim: SimFs,
+    pub(crate) store: Store,
     pub(crate) options: CfOptions,
-    pub(crate) db: Db,
-    pub(crate) family: Family,
     pub(crate) model: Model,
+}
+
+impl Deref for World {
+    type Target = Store;
+    fn deref(&self) -> &Store {
+        &self.store
+    }
 }
 
 impl World {
@@ -71,15 +66,11 @@ impl World {
     }
 
     pub(crate) fn of(sim: SimFs, parts: Parts, options: CfOptions, model: Model) -> World {
-        let db = Db::open(Path::new(DIR), settings(), parts).unwrap();
-        let family = db.family("default").unwrap();
-        World { sim, options, db, family, model }
+        World { store: Store::of(&sim, DIR, settings(), parts).unwrap(), options, model }
     }
 
     pub(crate) fn apply(&mut self, kind: Kind, key: &[u8], value: &[u8]) {
-        let mut batch = Batch::new();
-        batch.push(self.family.id(), kind, key, value, self.db.companions()).unwrap();
-        self.db.commit(&mut batch, Durability::Os).unwrap();
+        self.store.apply(kind, key, value);
         match kind {
             Kind::Put => self.model.insert(key.to_vec(), value.to_vec()),
             _ => self.model.remove(key),
@@ -102,19 +93,13 @@ impl World {
         self.db.commit(&mut batch, Durability::Os).unwrap();
     }
 
-    /// Everything down to the lowest level.
-    pub(crate) fn compact(&self) {
-        self.db.compact(&self.family, &ALL).unwrap();
-    }
-
     pub(crate) fn tables(&self) -> Vec<PathBuf> {
         let tables = self.db.tables(&self.family).unwrap();
         tables.iter().map(|table| Path::new(DIR).join(table.name())).collect()
     }
 
     pub(crate) fn value_files(&self) -> Vec<PathBuf> {
-        let names = self.sim.files(DIR).into_iter().filter(|name| name.ends_with(".val"));
-        names.map(|name| Path::new(DIR).join(name)).collect()
+        files_in(&self.sim, DIR, ".val")
     }
 
     /// The closed store on a disk of its own, to be damaged and opened again.
@@ -127,21 +112,12 @@ impl World {
     }
 
     pub(crate) fn content(&self) -> Model {
-        let mut cursor = self.db.cursor(&self.family, At::Latest, ALL).unwrap();
-        let mut found = Model::new();
-        cursor.first().unwrap();
-        while cursor.valid() {
-            found.insert(cursor.key().to_vec(), cursor.value().to_vec());
-            cursor.next().unwrap();
-        }
-        found
+        self.scan().into_iter().map(|record| (record.key, record.value)).collect()
     }
 
     /// What a point read answers.
     pub(crate) fn read(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        let mut found = None;
-        self.db.get(&self.family, key, At::Latest, &mut |record| found = Some(record.value.to_vec()))?;
-        Ok(found)
+        Ok(self.get(key)?.map(|record| record.value))
     }
 
     /// Every key of the model is answered as in it, or with corruption; how many are not answered.
