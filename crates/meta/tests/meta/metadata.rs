@@ -48,7 +48,7 @@ fn several_at_once_come_back_through_every_place() {
         store.try_apply(Kind::Put, &[n], b"value", &given[..1 + usize::from(n) % 4]).unwrap();
     }
     let all_hold = |store: &Store| {
-        holds(&store);
+        holds(store);
         for n in 0..100u8 {
             let meta = |provider| get_meta(&store.db, &store.family, &[n], At::Latest, provider).unwrap();
             let label = meta(LABELS).unwrap();
