@@ -2,11 +2,11 @@
 //!
 //! The engine knows nothing of seals: it stores records with the companion bytes that follow each of them, and calls
 //! the [`seam`] where a layer above may act. Layers, top first; a module may import only from layers below its own
-//! (`cargo xtask test` enforces this):
+//! (`cargo xtask tidy` enforces this):
 //!
 //! ```text
 //! db                                          open, commit, read, background work
-//! read, flush, compaction, checkpoint         one job each
+//! read, compaction                            one job each
 //! version, merge                              pictures of the levels; many cursors as one
 //! values                                      where large values live
 //! wal, memtable, sst                          the three places where a record lives

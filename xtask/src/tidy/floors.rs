@@ -13,7 +13,7 @@ use crate::source::{NamedPath, Source};
 const CRATES: &[&str] = &["crates/lsm/src", "crates/registry/src"];
 
 /// Folders with floors of their own: the crate's sources, and the folder inside.
-const FOLDERS: &[(&str, &str)] = &[("crates/lsm/src", "sst")];
+const FOLDERS: &[(&str, &str)] = &[("crates/lsm/src", "sst"), ("crates/lsm/src", "db")];
 
 /// Imports that look upward and are none, with the reason.
 const EXCEPTIONS: &[(&str, &str, &str)] =

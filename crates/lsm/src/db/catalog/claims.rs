@@ -5,8 +5,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::super::family::Family;
 use crate::compaction::{CompactionPlan, OutputRange};
+use crate::db::state::family::Family;
 use crate::env::work::Signal;
 use crate::planted;
 

@@ -12,9 +12,9 @@
 use std::collections::HashSet;
 use std::ops::Bound::{Excluded, Included};
 
-use super::super::reads::ReadPoint;
 use super::Catalog;
 use crate::checksum::Uid;
+use crate::db::reads::ReadPoint;
 use crate::error::Result;
 use crate::expiry::AsOf;
 use crate::lost_range::LostRange;

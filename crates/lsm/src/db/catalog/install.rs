@@ -1,15 +1,15 @@
 //! Installs edits: makes them durable, then visible to readers (I04). Files that become obsolete are removed elsewhere
-//! (`sweep.rs`).
+//! (`obsolete_files.rs`).
 //!
 //! Edits and views change in the same order, under the manifest's lock, which no reader takes (I14).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::super::TableHandle;
 use super::Catalog;
 use super::event_log::number_events;
 use super::view_change::Replaced;
+use crate::db::state::family::TableHandle;
 use crate::env::work::{lock, or_undo};
 use crate::error::{Error, Result};
 use crate::inject;

@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use super::super::context::{Access, StoreContext};
+use crate::db::state::context::{Access, StoreContext};
 use crate::env::work::lock;
 use crate::env::{Fs, Open};
 use crate::names::StoreFileName;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::family::Family;
+use crate::db::state::family::Family;
 use crate::lost_range::LostRange;
 use crate::record::Seqno;
 use crate::version::{EditChange, TableMeta};

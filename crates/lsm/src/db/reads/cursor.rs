@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use super::super::TableHandle;
-use super::super::family::{Family, View};
-use super::super::notifier::{DamagedPlace, Notifier};
 use super::values::read_value;
 use super::{ReadPoint, Reads};
 use crate::cursor::Cursor;
+use crate::db::notify::notifier::{DamagedPlace, Notifier};
+use crate::db::state::family::{Family, TableHandle, View};
 use crate::error::{Error, Result};
 use crate::lost_range::LostRange;
 use crate::merge::{ConcatCursor, LostRangeCursor, MergeCursor, MergePart, MergeSource, PartCursor, Tiers};

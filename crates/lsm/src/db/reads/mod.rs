@@ -22,11 +22,10 @@ pub(super) mod versions;
 
 use std::sync::Arc;
 
-use super::TableHandle;
-use super::context::StoreContext;
-use super::family::{Family, Generation, View};
-use super::notifier::{DamagedPlace, Notifier};
 use crate::checksum::hash_key;
+use crate::db::notify::notifier::{DamagedPlace, Notifier};
+use crate::db::state::context::StoreContext;
+use crate::db::state::family::{Family, Generation, TableHandle, View};
 use crate::error::{Damage, Error, Result, Verdict};
 use crate::expiry::{AsOf, ExpiryClock};
 use crate::lost_range::LostRange;

@@ -7,9 +7,9 @@
 //!        uncached block or large value, or if data in memory fails its check, because block repair reads the file.
 //! Costs: as a cached read. A declined read has searched everything above the missing block.
 
-use super::super::family::{Family, View};
 use super::values::show_cached;
 use super::{ReadPoint, Reads, unread};
+use crate::db::state::family::{Family, View};
 use crate::error::{Error, Result};
 use crate::record::{Kind, Record};
 use crate::sst::Checks;

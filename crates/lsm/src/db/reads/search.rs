@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::TableHandle;
-use super::super::family::{Generation, View};
+use crate::db::state::family::{Generation, TableHandle, View};
 use crate::error::Error;
 use crate::lost_range::LostRange;
 use crate::order::Order;

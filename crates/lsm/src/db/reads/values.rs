@@ -11,10 +11,10 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use super::super::family::{Family, View};
-use super::super::notifier::{DamagedPlace, Notifier};
 use super::Reads;
 use crate::checksum::{Uid, hash};
+use crate::db::notify::notifier::{DamagedPlace, Notifier};
+use crate::db::state::family::{Family, View};
 use crate::error::{Error, Result};
 use crate::options::KIB;
 use crate::pointer::Pointer;

@@ -7,11 +7,10 @@
 
 use std::sync::Arc;
 
-use super::super::TableHandle;
-use super::super::family::{Family, Generation, View};
 use super::search::{Search, newest_version};
 use crate::checksum::{Uid, hash_key};
 use crate::cursor::Cursor;
+use crate::db::state::family::{Family, Generation, TableHandle, View};
 use crate::error::{Error, Result};
 use crate::lost_range::LostRange;
 use crate::memtable::Memtable;

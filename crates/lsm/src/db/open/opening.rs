@@ -1,0 +1,71 @@
+//! The inputs of an open.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::db::notify::events::{Listener, Silent};
+use crate::db::notify::notifier::Notifier;
+use crate::descriptors::Descriptors;
+use crate::env::Env;
+use crate::options::{CfOptions, Settings};
+use crate::order::Order;
+use crate::seam::{Companions, EngineLog};
+use crate::sst::Cache;
+
+/// The parts that an application plugs into a store.
+#[derive(Clone)]
+pub struct Parts {
+    /// The environment: files, time, randomness and threads.
+    pub env: Env,
+    /// The record protector, which makes and checks companions; `seam::Plain` for a plain node.
+    pub companions: Arc<dyn Companions>,
+    /// Receives the store's events.
+    pub listener: Arc<dyn Listener>,
+    /// Options by family name. They replace the stored ones; opening the store creates the families that are missing.
+    pub families: Vec<(String, CfOptions)>,
+    /// Key orders other than bytewise. A stored family's order is looked up here by its name.
+    pub orders: Vec<Order>,
+    /// Writes the event log; `None` records no events.
+    pub engine_log: Option<Arc<dyn EngineLog>>,
+    /// The block cache, which several stores may share; `None` creates a private one of `Settings::cache_bytes`.
+    pub cache: Option<Arc<Cache>>,
+}
+
+impl Parts {
+    /// Returns parts for the operating system, without companions and without a listener.
+    pub fn real() -> Parts {
+        Parts {
+            env: Env::real(),
+            companions: Arc::new(crate::seam::Plain),
+            listener: Arc::new(Silent),
+            families: Vec::new(),
+            orders: Vec::new(),
+            engine_log: None,
+            cache: None,
+        }
+    }
+}
+
+impl fmt::Debug for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Parts").field("env", &self.env).field("families", &self.families).finish_non_exhaustive()
+    }
+}
+
+/// The inputs of an open.
+pub(super) struct Opening<'a> {
+    pub(in crate::db) dir: &'a Path,
+    pub(in crate::db) settings: &'a Settings,
+    pub(in crate::db) parts: &'a Parts,
+    /// Receives the damage reports of table readers.
+    pub(in crate::db) notifier: &'a Arc<Notifier>,
+    /// The block cache and the open files of a store that refreshes; `None` creates fresh ones.
+    pub(in crate::db) kept: Option<(Arc<Cache>, Arc<Descriptors>)>,
+}
+
+impl Opening<'_> {
+    pub(in crate::db) fn env(&self) -> &Env {
+        &self.parts.env
+    }
+}

@@ -1,0 +1,81 @@
+//! The facts of an open store that every owner needs, and the two means to reach threads and listeners. Every other
+//! owner is above it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::counters::Counters;
+use crate::checksum::Uid;
+use crate::compaction::WriteRate;
+use crate::db::notify::lanes::LaneSignals;
+use crate::db::notify::notifier::Notifier;
+use crate::env::Env;
+use crate::names::StoreFileName;
+use crate::options::Settings;
+use crate::seam::{Companions, Protection};
+use crate::sst::Cache;
+
+/// The access mode of an open store.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Access {
+    /// Reads and writes.
+    Write,
+    /// Reads only, without a lock, possibly while another process writes the store.
+    Read,
+    /// Reads only, because the disk had no room for recovery; the store lock is held.
+    NoSpace,
+}
+
+/// The environment of an open store. The lowest owner.
+pub(crate) struct StoreContext {
+    pub(crate) env: Env,
+    pub(crate) dir: PathBuf,
+    /// The store's unique id; `None` if it is read-only.
+    pub(crate) store: Option<Uid>,
+    pub(crate) settings: Settings,
+    pub(crate) access: Access,
+    pub(crate) companions: Arc<dyn Companions>,
+    /// The protection that the record protector promises for written records.
+    pub(in crate::db) promise: Protection,
+    pub(crate) cache: Arc<Cache>,
+    pub(in crate::db) pace: WriteRate,
+    pub(in crate::db) counters: Counters,
+    pub(in crate::db) lanes: Arc<LaneSignals>,
+    pub(in crate::db) notifier: Arc<Notifier>,
+}
+
+impl StoreContext {
+    #[inline]
+    pub(in crate::db) fn notifier(&self) -> &Notifier {
+        &self.notifier
+    }
+
+    #[inline]
+    pub(in crate::db) fn lanes(&self) -> &LaneSignals {
+        &self.lanes
+    }
+
+    /// Returns the current time for measuring jobs.
+    pub(in crate::db) fn now_nanos(&self) -> u64 {
+        self.env.clock.monotonic_nanos()
+    }
+
+    pub(crate) fn path(&self, name: StoreFileName) -> PathBuf {
+        self.dir.join(name.to_string())
+    }
+}
+
+/// Defines methods of an owner that return the owners below the one it contains.
+macro_rules! reach {
+    ($owner:ty, $below:ident: $($method:ident -> $type:ty),+) => {
+        impl $owner {
+            $(
+                #[inline]
+                pub(in crate::db) fn $method(&self) -> &$type {
+                    self.$below.$method()
+                }
+            )+
+        }
+    };
+}
+pub(in crate::db) use reach;

@@ -1,0 +1,503 @@
+//! Column families: a name, an order, and the view that readers load.
+//!
+//! A view is immutable: the active memtable, the frozen memtables and the levels. A change builds another view and
+//! swaps the pointer. Readers take no lock and see the old view or the new one, each of which is complete (I13, I14).
+//! The same applies when tables are closed because too many are open: the next view has fresh handles of them.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use arc_swap::ArcSwap;
+
+use crate::env::work::lock;
+use crate::error::{Error, Result};
+use crate::lost_range::LostRange;
+use crate::memtable::Memtable;
+use crate::options::{CfOptions, Settings};
+use crate::order::Order;
+use crate::planted;
+use crate::pointer::Pointer;
+use crate::record::{Record, Seqno};
+use crate::sst::Table;
+use crate::values::{BlobFile, BlobFiles, CommitBlobs, UnsyncedBlobs};
+use crate::version::{Holder, TableCache};
+
+/// The name of the family that always exists.
+pub const DEFAULT_FAMILY: &str = "default";
+
+/// The levels of a family's tables as readers see them.
+pub(crate) type TableLevels = crate::version::Levels<Arc<Table>>;
+/// A handle of one table, which is opened at its first read.
+pub(crate) type TableHandle = crate::version::LazyTable<Arc<Table>>;
+
+/// The budget of the memtable in a closed store's view, which stays empty.
+const CLOSED_MEMTABLE_BYTES: usize = 4096;
+
+/// Maximum length of a family name, in bytes.
+const MAX_NAME_BYTES: usize = 255;
+
+/// Checks a family name. The C interface returns lists of names that end in zero bytes, so a name contains none.
+pub(in crate::db) fn check_name(name: &str) -> Result<()> {
+    match name.len() {
+        1..=MAX_NAME_BYTES if !name.contains('\0') => Ok(()),
+        _ => Err(Error::invalid(format!("a family name has 1 to {MAX_NAME_BYTES} bytes, none of them zero"))),
+    }
+}
+
+/// The parameters for creating a store's memtables.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MemtableShape {
+    budget: usize,
+}
+
+impl MemtableShape {
+    pub(crate) fn of(settings: &Settings) -> MemtableShape {
+        MemtableShape { budget: settings.memtable_bytes }
+    }
+
+    /// Creates an empty memtable.
+    pub(crate) fn memtable(self, order: &Order) -> Memtable {
+        Memtable::with_budget(order.clone(), self.budget)
+    }
+}
+
+/// One memtable and the position of its records in the log.
+#[derive(Debug)]
+pub(crate) struct Generation {
+    pub(crate) memtable: Arc<Memtable>,
+    /// Logical offset of the log frame of its first record; `u64::MAX` while the memtable is empty.
+    first_offset: AtomicU64,
+    /// Set by the freeze: records of the family in younger generations have a greater seqno. 0 while the memtable is
+    /// active.
+    through: AtomicU64,
+    /// The blob files that its records point into, each once. `value_bytes` counts the bytes of the values they point
+    /// to.
+    values: Mutex<Vec<Arc<BlobFile>>>,
+    value_bytes: AtomicU64,
+}
+
+impl Generation {
+    fn new(order: &Order, shape: MemtableShape) -> Arc<Generation> {
+        Arc::new(Generation {
+            memtable: Arc::new(shape.memtable(order)),
+            first_offset: AtomicU64::new(u64::MAX),
+            through: AtomicU64::new(0),
+            values: Mutex::default(),
+            value_bytes: AtomicU64::new(0),
+        })
+    }
+
+    /// Returns the same with another memtable.
+    fn holding(&self, memtable: Memtable) -> Generation {
+        Generation {
+            memtable: Arc::new(memtable),
+            first_offset: self.first_offset().into(),
+            through: self.through().into(),
+            values: Mutex::new(lock(&self.values).clone()),
+            value_bytes: self.value_bytes.load(Ordering::Relaxed).into(),
+        }
+    }
+
+    /// Keeps the blob file alive that a record to be inserted points into. Only the applying thread calls this; the
+    /// committing thread holds the file meanwhile. Fails with `Corruption` if no holder of the file exists or the
+    /// record is not a pointer.
+    #[cold]
+    pub(crate) fn hold_value(&self, table_cache: Option<&Arc<BlobFiles>>, record: &Record<'_>) -> Result<()> {
+        let pointer = Pointer::decode(record.value)?;
+        self.value_bytes.fetch_add(u64::from(pointer.stored_len), Ordering::Relaxed);
+        let file = table_cache.and_then(|table_cache| table_cache.find(&pointer.uid));
+        let file = file.ok_or_else(|| Error::structural("a commit points to a value that nobody holds"))?;
+        let mut files = lock(&self.values);
+        if planted!(ValuesGoneUnderMemtable, false, !files.iter().any(|known| Arc::ptr_eq(known, &file))) {
+            files.push(file);
+        }
+        Ok(())
+    }
+
+    /// Returns true if its records point into an unfinished blob file.
+    pub(crate) fn points_into_unfinished(&self) -> bool {
+        lock(&self.values).iter().any(|file| file.meta().is_none())
+    }
+
+    /// Returns true if the memtable should be frozen, because its records or the values they point to exceed the
+    /// budget. Those values take no memory, but a recovery writes them again.
+    #[inline]
+    pub(crate) fn is_full(&self, budget: usize) -> bool {
+        self.memtable.is_full(budget) || self.value_bytes.load(Ordering::Relaxed) > budget as u64
+    }
+
+    /// Returns the fill level in thousandths of the budget.
+    pub(crate) fn fullness(&self, budget: usize) -> u64 {
+        let bytes = (self.memtable.bytes() as u64).max(self.value_bytes.load(Ordering::Relaxed));
+        bytes.saturating_mul(1000) / budget as u64
+    }
+
+    /// Notes that a record whose frame begins at `offset` is about to be inserted. Only the applying thread calls this.
+    #[inline]
+    pub(crate) fn touch(&self, offset: u64) {
+        if self.first_offset.load(Ordering::Relaxed) == u64::MAX {
+            self.first_offset.store(offset, Ordering::Release);
+        }
+    }
+
+    pub(crate) fn first_offset(&self) -> u64 {
+        self.first_offset.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn through(&self) -> Seqno {
+        self.through.load(Ordering::Acquire)
+    }
+}
+
+/// The immutable state of one family that a reader sees.
+#[derive(Clone, Debug)]
+pub(crate) struct View {
+    pub(crate) active: Arc<Generation>,
+    /// Newest first (I03: frozen memtables never change).
+    pub(crate) frozen: Vec<Arc<Generation>>,
+    pub(crate) levels: Arc<TableLevels>,
+    /// Lost ranges: keys whose records were permanently lost.
+    pub(crate) lost_ranges: Arc<Vec<LostRange>>,
+    /// The manifest's number of each lost range.
+    pub(crate) lost_range_ids: Arc<Vec<u64>>,
+    /// Finds the blob files that its tables hold.
+    pub(crate) values: Option<Arc<BlobFiles>>,
+    /// The store was closed: the view is empty, and a read that finds no record in it fails with `Closed`.
+    pub(crate) is_closed: bool,
+}
+
+impl View {
+    /// Returns the memtables, newest first.
+    #[inline]
+    pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<Generation>> {
+        [&self.active].into_iter().chain(&self.frozen)
+    }
+
+    /// Returns `Closed` for the view of a closed store.
+    #[inline]
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.is_closed { Err(Error::closed()) } else { Ok(()) }
+    }
+
+    /// Returns the view with the `lifted` lost ranges removed and the `added` ones appended.
+    pub(in crate::db) fn fenced(&self, lifted: &[u64], added: &[(u64, Arc<LostRange>)]) -> View {
+        let stay = self.lost_range_ids.iter().zip(&*self.lost_ranges).filter(|(id, _)| !lifted.contains(id));
+        let come = added.iter().map(|(id, lost_range)| (id, &**lost_range));
+        let (ids, lost_ranges) = stay.chain(come).map(|(id, lost_range)| (*id, lost_range.clone())).unzip();
+        View { lost_ranges: Arc::new(lost_ranges), lost_range_ids: Arc::new(ids), ..self.clone() }
+    }
+}
+
+/// A column family: an ordered map that commits atomically with the other families. Clones share it, and any thread may
+/// call all methods.
+#[derive(Clone)]
+pub struct Family(Arc<FamilyInner>);
+
+struct FamilyInner {
+    id: u32,
+    name: Arc<str>,
+    options: CfOptions,
+    shape: MemtableShape,
+    view: ArcSwap<View>,
+    /// Incremented when another memtable becomes the active one.
+    active_number: AtomicU64,
+    /// Held while a new view is built from the current one; never during I/O.
+    changing: Mutex<()>,
+    dropped: AtomicBool,
+    /// Opens the tables, and takes over obsolete ones.
+    table_cache: Arc<TableCache<Arc<Table>>>,
+    /// Writes large values of commits to blob files.
+    intake: CommitBlobs,
+}
+
+impl Family {
+    pub(crate) fn new(
+        id: u32,
+        name: &str,
+        options: CfOptions,
+        shape: MemtableShape,
+        table_cache: Arc<TableCache<Arc<Table>>>,
+        levels: Arc<TableLevels>,
+    ) -> Family {
+        let active = Generation::new(&options.order, shape);
+        let (lost_ranges, lost_range_ids) = Default::default();
+        let values = table_cache.values().cloned();
+        let view = ArcSwap::from_pointee(View {
+            active,
+            frozen: Vec::new(),
+            levels,
+            lost_ranges,
+            lost_range_ids,
+            values,
+            is_closed: false,
+        });
+        let (changing, dropped, active_number) = (Mutex::default(), AtomicBool::new(false), AtomicU64::new(0));
+        let name = name.into();
+        let inner = Arc::new(FamilyInner {
+            id,
+            name,
+            options,
+            shape,
+            view,
+            active_number,
+            changing,
+            dropped,
+            table_cache,
+            intake: CommitBlobs::default(),
+        });
+        let holder: Arc<dyn Holder> = inner.clone();
+        inner.table_cache.held_by(Arc::downgrade(&holder));
+        Family(inner)
+    }
+
+    /// Returns the number that identifies the family in the store. It is never reused, even after the family is
+    /// dropped.
+    pub fn id(&self) -> u32 {
+        self.0.id
+    }
+
+    /// Returns the name.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Returns the name as a shared string.
+    pub(crate) fn shared_name(&self) -> Arc<str> {
+        self.0.name.clone()
+    }
+
+    /// Returns the settings.
+    pub fn options(&self) -> &CfOptions {
+        &self.0.options
+    }
+
+    /// Returns the key order.
+    pub fn order(&self) -> &Order {
+        &self.0.options.order
+    }
+
+    /// Returns level and number of each table.
+    pub(crate) fn table_numbers(&self) -> Vec<(usize, u64)> {
+        let view = self.view();
+        let levels = view.levels.iter().enumerate();
+        let of = |(level, tables): (usize, &crate::version::Level<Arc<Table>>)| {
+            tables.tables().iter().map(|table| (level, table.meta().number)).collect::<Vec<_>>()
+        };
+        levels.flat_map(of).collect()
+    }
+
+    pub(crate) fn table_cache(&self) -> &Arc<TableCache<Arc<Table>>> {
+        &self.0.table_cache
+    }
+
+    pub(crate) fn intake(&self) -> &CommitBlobs {
+        &self.0.intake
+    }
+
+    /// Returns true after `drop_family`.
+    pub fn is_dropped(&self) -> bool {
+        self.0.dropped.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn view(&self) -> arc_swap::Guard<Arc<View>> {
+        self.0.view.load()
+    }
+
+    pub(crate) fn pinned_view(&self) -> Arc<View> {
+        self.0.view.load_full()
+    }
+
+    /// Returns the current view, or `Closed` once the store is closed.
+    pub(crate) fn open_view(&self) -> Result<Arc<View>> {
+        let view = self.pinned_view();
+        view.check_open().map(|()| view)
+    }
+
+    /// Replaces the view, unless the store is closed.
+    fn change(&self, next: impl FnOnce(&View) -> View) {
+        // Dropped after the lock, because the last holder of a view closes the files that only it held.
+        let before;
+        let _one_at_a_time = lock(&self.0.changing);
+        before = self.0.view.load_full();
+        if before.is_closed {
+            return;
+        }
+        let next = next(&before);
+        if !Arc::ptr_eq(&before.active, &next.active) {
+            self.0.active_number.store(self.0.active_number.load(Ordering::Relaxed) + 1, Ordering::Release);
+        }
+        self.0.view.store(Arc::new(next));
+    }
+
+    /// Returns the memtable that receives new records, for the applying thread to cache. Called only under the apply
+    /// lock.
+    pub(crate) fn target(&self) -> ApplyTarget {
+        let active_number = self.0.active_number.load(Ordering::Acquire);
+        ApplyTarget { family: self.clone(), generation: self.view().active.clone(), active_number }
+    }
+
+    /// Freezes the active memtable unless it is empty; `through` is the last applied seqno. Called only under the apply
+    /// lock.
+    pub(crate) fn freeze(&self, through: Seqno) {
+        if self.view().active.memtable.is_empty() {
+            return;
+        }
+        self.change(|view| {
+            view.active.through.store(through, Ordering::Release);
+            let frozen = [&view.active].into_iter().chain(&view.frozen).cloned().collect();
+            View { active: Generation::new(self.order(), self.0.shape), frozen, ..view.clone() }
+        });
+    }
+
+    /// Replaces the active memtable by one that claims to be the same, while nobody writes.
+    pub(in crate::db) fn exchange_active(&self, memtable: Memtable) {
+        self.change(|view| View { active: Arc::new(view.active.holding(memtable)), ..view.clone() });
+    }
+
+    /// Replaces the levels, and removes the frozen memtables up to `flushed`, whose records are now in the levels.
+    pub(crate) fn install(&self, levels: Arc<TableLevels>, flushed: Option<Seqno>) {
+        self.install_lost_ranges(levels, flushed, &[], &[]);
+    }
+
+    /// Installs like `install`, and removes and adds lost ranges in the same view change.
+    pub(crate) fn install_lost_ranges(
+        &self,
+        levels: Arc<TableLevels>,
+        flushed: Option<Seqno>,
+        lifted: &[u64],
+        fenced: &[(u64, Arc<LostRange>)],
+    ) {
+        self.change(|view| {
+            let keep = |generation: &&Arc<Generation>| flushed.is_none_or(|seqno| generation.through() > seqno);
+            let frozen = view.frozen.iter().filter(keep).cloned().collect();
+            let view = if lifted.is_empty() && fenced.is_empty() { view.clone() } else { view.fenced(lifted, fenced) };
+            View { frozen, levels, ..view }
+        });
+    }
+
+    /// Makes readers forget damage that they met in a table. A table that was opened without some of its parts is
+    /// opened again by its next reader.
+    pub(crate) fn forget_damage(&self, number: u64) {
+        self.0.renew(|levels| {
+            levels.with_anew(|handle| {
+                let open = if handle.meta().number == number { handle.opened() } else { None };
+                open.is_some_and(|table| table.forget_damage())
+            })
+        });
+    }
+
+    /// Replaces the whole view, when a read-only store refreshes.
+    pub(crate) fn replace(&self, fresh: &View) {
+        self.change(|_| fresh.clone());
+    }
+
+    /// Marks the family as dropped, or undoes the mark.
+    pub(crate) fn set_dropped(&self, dropped: bool) {
+        self.0.dropped.store(dropped, Ordering::SeqCst);
+    }
+
+    /// Empties the view of a dropped family.
+    pub(crate) fn clear(&self, empty: Arc<TableLevels>, unsynced: &UnsyncedBlobs) {
+        self.0.intake.abandon(unsynced);
+        self.change(|view| View {
+            active: Generation::new(self.order(), self.0.shape),
+            frozen: Vec::new(),
+            levels: empty,
+            lost_ranges: Arc::default(),
+            lost_range_ids: Arc::default(),
+            values: view.values.clone(),
+            is_closed: false,
+        });
+    }
+
+    /// Replaces the view by an empty one whose reads fail with `Closed`, and frees the cached blocks of its tables.
+    pub(crate) fn close(&self, unsynced: &UnsyncedBlobs) {
+        self.0.intake.abandon(unsynced);
+        let tables = self.pinned_view();
+        let tables = tables.levels.iter().flat_map(|level| level.tables());
+        tables.filter_map(|table| table.opened()).for_each(|table| table.release_blocks());
+        let shape = MemtableShape { budget: CLOSED_MEMTABLE_BYTES };
+        self.change(|_| View {
+            active: Generation::new(self.order(), shape),
+            frozen: Vec::new(),
+            levels: Arc::new(TableLevels::empty(self.order().clone())),
+            lost_ranges: Arc::default(),
+            lost_range_ids: Arc::default(),
+            values: None,
+            is_closed: true,
+        });
+    }
+}
+
+impl Holder for FamilyInner {
+    fn put_back(&self, most: usize, any: bool) -> usize {
+        self.renew(|levels| levels.put_back(most, any))
+    }
+}
+
+impl FamilyInner {
+    /// Replaces handles of open tables; returns their number.
+    fn renew(&self, renewed: impl FnOnce(&TableLevels) -> (TableLevels, usize)) -> usize {
+        // Dropped after the lock, because dropping it closes files.
+        let before;
+        let _one_at_a_time = lock(&self.changing);
+        before = self.view.load_full();
+        let (levels, taken) = renewed(&before.levels);
+        if taken > 0 {
+            self.view.store(Arc::new(View { levels: Arc::new(levels), ..View::clone(&before) }));
+        }
+        taken
+    }
+}
+
+/// A family's active memtable, cached by the applying thread to avoid a lookup for each record.
+#[derive(Debug)]
+pub(crate) struct ApplyTarget {
+    pub(crate) family: Family,
+    pub(crate) generation: Arc<Generation>,
+    active_number: u64,
+}
+
+impl ApplyTarget {
+    /// Returns true if this is certainly still the family's active memtable. A family that is being dropped never
+    /// matches, so it is looked up each time.
+    #[inline]
+    pub(crate) fn is_that_of(&self, family: u32) -> bool {
+        let inner = &self.family.0;
+        inner.id == family
+            && inner.active_number.load(Ordering::Acquire) == self.active_number
+            && !self.family.is_dropped()
+    }
+}
+
+impl fmt::Debug for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Family({}, {:?})", self.0.id, self.0.name)
+    }
+}
+
+impl PartialEq for Family {
+    fn eq(&self, other: &Family) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Family {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::MIB;
+
+    #[test]
+    fn a_memtable_is_as_full_as_the_values_that_it_points_to() {
+        let settings = Settings { memtable_bytes: 4 * MIB, ..Settings::default() };
+        let generation = Generation::new(&Order::bytewise(), MemtableShape::of(&settings));
+        assert!(!generation.is_full(4 * MIB) && generation.fullness(4 * MIB) < 500);
+        for (values, fullness) in [(2, 500), (4, 1000), (6, 1500)] {
+            generation.value_bytes.store((values * MIB) as u64, Ordering::Relaxed);
+            assert_eq!((generation.fullness(4 * MIB), generation.is_full(4 * MIB)), (fullness, values > 4));
+        }
+    }
+}

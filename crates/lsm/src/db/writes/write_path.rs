@@ -1,0 +1,117 @@
+//! The state of the write path: the frames that are being applied, blob separation and the memory budget.
+
+use std::sync::Mutex;
+use std::sync::atomic::AtomicU32;
+
+use super::blob_separation::BlobSeparator;
+use super::memory::MemoryBudget;
+use crate::batch::{Batch, Binding, Body};
+use crate::db::catalog::Catalog;
+use crate::db::notify::lanes::LaneSignals;
+use crate::db::notify::notifier::Notifier;
+use crate::db::state::context::{StoreContext, reach};
+use crate::db::state::family::{ApplyTarget, Family};
+use crate::db::state::store_log::{LogPosition, StoreLog};
+use crate::env::work::{Signal, lock};
+use crate::error::Result;
+use crate::names::system_number;
+use crate::record::Seqno;
+use crate::wal::Whole;
+
+/// The write path of a store: the log's frames that are being applied, blob separation and the memory budget.
+pub(crate) struct WritePath {
+    pub(in crate::db) catalog: Catalog,
+    pub(in crate::db) applier: Applier,
+    pub(in crate::db) separation: BlobSeparator,
+    pub(in crate::db) memory: MemoryBudget,
+    /// The family that last kept the oldest segment of the log from being retired: a hint.
+    pub(in crate::db) log_holder: AtomicU32,
+}
+
+reach!(
+    WritePath, catalog: store_log -> StoreLog, context -> StoreContext, notifier -> Notifier, lanes -> LaneSignals
+);
+
+/// The frames that are being applied, the only place where they become visible.
+pub(in crate::db) struct Applier {
+    pub(in crate::db) apply: Mutex<Apply>,
+    /// Offset up to which frames are applied, for writers whose frame another thread applies.
+    pub(super) applied: Signal<u64>,
+}
+
+pub(in crate::db) struct Apply {
+    pub(in crate::db) group: Vec<Whole<Body>>,
+    pub(in crate::db) binding: Binding,
+    /// The memtable that received the last record.
+    pub(in crate::db) target: Option<ApplyTarget>,
+    pub(in crate::db) last_seqno: Seqno,
+    pub(in crate::db) offset: u64,
+    /// True if a memtable exceeded its budget.
+    pub(in crate::db) full: bool,
+}
+
+impl Apply {
+    /// Returns true if a batch writes to a single ordinary family, and the last record went to that family's current
+    /// memtable.
+    #[inline]
+    pub(super) fn is_aimed_at(&self, batch: &Batch) -> bool {
+        let ([id], Some(target)) = (batch.families(), &self.target) else { return false };
+        target.is_that_of(*id) && system_number(*id).is_none() && !target.family.options().key_ends_in_seqno
+    }
+}
+
+impl Applier {
+    /// Creates the applier of a log that begins at `offset`, after `last_seqno`.
+    pub(in crate::db) fn new(offset: u64, last_seqno: Seqno) -> Applier {
+        let (group, binding) = (Vec::new(), Binding::default());
+        Applier {
+            apply: Mutex::new(Apply { group, binding, target: None, last_seqno, offset, full: false }),
+            applied: Signal::new(offset),
+        }
+    }
+
+    /// Frees the memory that only commits need, because the log is closed.
+    pub(in crate::db) fn release(&self) {
+        let mut apply = lock(&self.apply);
+        (apply.target, apply.group) = (None, Vec::new());
+    }
+
+    fn moment(&self) -> LogPosition {
+        let apply = lock(&self.apply);
+        LogPosition { offset: apply.offset, seqno: apply.last_seqno }
+    }
+}
+
+impl WritePath {
+    #[inline]
+    pub(in crate::db) fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    /// Freezes the memtables of the chosen families at one commit, and returns its seqno.
+    pub(in crate::db) fn freeze(&self, choose: &dyn Fn(&Family) -> bool) -> Result<Seqno> {
+        if self.store_log().log().is_none() {
+            return Ok(self.store_log().visible());
+        }
+        let mut apply = lock(&self.applier.apply);
+        apply.target = None;
+        self.catalog()
+            .families()
+            .by_id
+            .values()
+            .filter(|family| choose(family))
+            .for_each(|family| family.freeze(apply.last_seqno));
+        Ok(apply.last_seqno)
+    }
+
+    /// Makes all applied frames durable (I15) and returns the durable position.
+    pub(in crate::db) fn sync_log(&self) -> Result<LogPosition> {
+        let Some(log) = self.store_log().log() else {
+            return Ok(LogPosition { offset: 0, seqno: self.store_log().visible() });
+        };
+        let moment = self.applier.moment();
+        log.sync(moment).inspect_err(|error| self.store_log().queue_halt(error))?;
+        self.store_log().kick_log(log, true);
+        Ok(moment)
+    }
+}
