@@ -16,7 +16,7 @@ use std::ops::Bound::Unbounded;
 
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::checksum::Uid;
-use waxseal_lsm::db::{At, Db, Family};
+use waxseal_lsm::db::{At, Db, Family, Precondition};
 use waxseal_lsm::env::work::lock;
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::names::is_system_name;
@@ -236,11 +236,16 @@ impl Hooks {
         let version = self.matching.load().version() + 1;
         let next = snapshot(&self.db, version, next);
         let (low, mut next) = (epoch_of(&next), Some(next));
-        self.db.commit_as_last(batch, Durability::Sync, low, &mut |_| {
+        let mut show = |_| {
             if let Some(next) = planted!(RegistrationSeenLate, None, next.take()) {
                 self.matching.replace(next);
             }
-        })?;
+        };
+        // Rejected only if a family is dropped meanwhile.
+        while {
+            let last = Precondition::epoch(self.db.epoch()).last_of_epoch(low);
+            self.db.commit_observed(batch, Durability::Sync, last, &mut show)?.is_none()
+        } {}
         if let Some(next) = next {
             self.matching.replace(next);
         }

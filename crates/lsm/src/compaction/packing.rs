@@ -3,11 +3,12 @@
 //! The first levels stay uncompressed: data leaves them soon. The bottom level, which holds most of the data and
 //! receives the fewest writes, may have a codec of its own.
 
-use super::plan::{BOTTOM, CompactionPlan, PlanAction};
+use super::plan::{BOTTOM, CompactionPlan, LevelShape, PlanAction};
 use crate::options::{CfOptions, Compression};
+use crate::version::LEVELS;
 
 /// The levels that stay uncompressed.
-pub const HOT_LEVELS: usize = 2;
+const HOT_LEVELS: usize = 2;
 
 /// Returns the compression of the tables of a level.
 pub fn compression_at(options: &CfOptions, level: usize) -> Compression {
@@ -16,6 +17,12 @@ pub fn compression_at(options: &CfOptions, level: usize) -> Compression {
         BOTTOM => options.bottom_compression.unwrap_or(options.compression),
         _ => options.compression,
     }
+}
+
+/// Returns the level shape that a family requests. Tables move freely between levels if all levels are compressed
+/// alike.
+pub fn level_shape(options: &CfOptions) -> LevelShape {
+    LevelShape::new(options, if options.compression == Compression::None { LEVELS } else { HOT_LEVELS })
 }
 
 /// Returns the action of a plan. Tables are not moved to the bottom if its codec differs from that of the level above,

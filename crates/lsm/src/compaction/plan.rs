@@ -186,11 +186,6 @@ pub enum GcPolicy {
 }
 
 impl CompactionPlan {
-    /// True if files only change their level.
-    pub fn is_move(&self) -> bool {
-        self.action == PlanAction::Move
-    }
-
     /// True if its purpose is to move values; other compactions move the values they encounter.
     pub fn is_for_values(&self) -> bool {
         let is_in_place = || self.inputs.iter().all(|(level, _)| *level == self.output_level);

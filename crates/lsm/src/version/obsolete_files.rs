@@ -4,6 +4,8 @@
 //!         which is notified of each and frees its memory or removes its file.
 //! Holds:  no memory is freed and no file is touched here, so releasing an object takes no longer than adding it to the
 //!         list.
+//! Owner:  handles of tables and blob files hold the list and outlive the store. Its only reader is `db`'s
+//!         `ObsoleteFiles`, which removes what the list returns.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};

@@ -8,20 +8,63 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::planted;
 
-/// Preconditions for ordering a batch, in terms of the log's configuration epoch . The default
-/// accepts every epoch and leaves it unchanged.
+/// The condition under which a batch is ordered. If it does not hold, the commit returns `None` and changes nothing.
+/// The caller must then rebuild the batch. The default accepts every epoch and leaves it unchanged.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct OrderCondition {
+pub struct Precondition {
     /// The epoch word at the time the batch was built.
-    pub word: u64,
+    word: u64,
     /// The bits of the word that must be unchanged.
-    pub mask: u64,
-    /// How ordering the batch changes the epoch word.
-    pub then: EpochChange,
+    mask: u64,
+    then: EpochChange,
     /// If true, the batch is rejected instead of ordered whenever ordering would wait or write to a file.
-    pub at_once: bool,
-    /// Time of the batch on its creator's clock; 0 if it has no time. Ordered batches have strictly increasing times.
-    pub time: u64,
+    pub(crate) at_once: bool,
+    /// Time of the batch on its creator's clock; 0 if it has no time.
+    time: u64,
+}
+
+impl Precondition {
+    /// The configuration epoch (`Db::epoch`) is still `epoch`, the one that the batch was built under.
+    #[inline]
+    pub fn epoch(epoch: u64) -> Precondition {
+        Precondition { word: epoch, mask: u64::MAX, ..Precondition::default() }
+    }
+
+    /// The batch has a timestamp above 0, and no commit with the same or a later timestamp was ordered before it.
+    /// Timestamps thus increase in the commit order, and the caller needs no lock between choosing a timestamp and the
+    /// ordering of its batch.
+    #[inline]
+    #[must_use]
+    pub fn at_time(self, time: u64) -> Precondition {
+        Precondition { time, ..self }
+    }
+
+    /// The commit needs no waiting and no file access: writers are not stalled, the log is mapped and has space, the
+    /// frame fits the ring, and every earlier commit is copied. The commit takes only short locks, none of which is
+    /// held during I/O. For callers that must not block; not for synced commits.
+    #[inline]
+    #[must_use]
+    pub fn without_waiting(self) -> Precondition {
+        Precondition { at_once: true, ..self }
+    }
+
+    /// The batch is the last one of its epoch: every later batch in the commit order sees `low` as the lower half. Only
+    /// the upper half of the epoch must be unchanged. An empty batch cannot be the last one: the commit fails with
+    /// `Invalid`.
+    #[must_use]
+    pub fn last_of_epoch(self, low: u32) -> Precondition {
+        Precondition { mask: u64::MAX << 32, then: EpochChange::Low(low), ..self }
+    }
+
+    /// Every epoch is accepted and then changed.
+    pub(crate) fn changing(then: EpochChange) -> Precondition {
+        Precondition { then, ..Precondition::default() }
+    }
+
+    /// Returns true if ordering the batch changes the epoch word.
+    pub(crate) fn changes_epoch(&self) -> bool {
+        !matches!(self.then, EpochChange::Stay)
+    }
 }
 
 /// How ordering a batch changes the epoch word: the batch is the last one under the old epoch.
@@ -63,7 +106,7 @@ impl Epoch {
     /// True if a batch must be rejected: the epoch differs from its own in a masked bit, or a batch of the same or a
     /// later time was already ordered. The caller holds the order lock.
     #[inline]
-    pub(super) fn rejects(&self, under: &OrderCondition) -> bool {
+    pub(super) fn rejects(&self, under: &Precondition) -> bool {
         let is_late = || planted!(TimesNotCompared, false, under.time <= self.last_time.load(Ordering::Relaxed));
         let changed = (self.word.0.load(Ordering::Relaxed) ^ under.word) & under.mask;
         planted!(RulesNotCompared, false, changed != 0) || under.time != 0 && is_late()
@@ -71,8 +114,8 @@ impl Epoch {
 
     /// Applies the change of a batch that is ordered now, and publishes its time. The caller holds the order lock.
     #[inline]
-    pub(super) fn pass(&self, under: &OrderCondition) {
-        if !matches!(under.then, EpochChange::Stay) {
+    pub(super) fn pass(&self, under: &Precondition) {
+        if under.changes_epoch() {
             self.change(under.then);
         }
         if under.time != 0 {

@@ -28,7 +28,7 @@ use crate::planted;
 use crate::record::Seqno;
 
 use super::blocks::first_bytes;
-use super::epoch::{Epoch, EpochChange, OrderCondition};
+use super::epoch::{Epoch, EpochChange, Precondition};
 use super::limits::LogLimits;
 use super::metrics::LogMetrics;
 use super::order::{Filler, FrameOrder, OrderStep, Placement};
@@ -184,7 +184,7 @@ impl<T> Wal<T> {
         self.epoch.change(EpochChange::NextHigh);
     }
 
-    /// Returns the time of the last batch that has one (`OrderCondition::time`); 0 if none had.
+    /// Returns the time of the last batch that has one (`Precondition::at_time`); 0 if none had.
     pub fn last_time(&self) -> &Arc<AtomicU64> {
         self.epoch.last_time()
     }
@@ -209,7 +209,7 @@ impl<T> Wal<T> {
     /// Assigns a batch its seqnos and its log offset, after waiting for room if necessary. On an error the log is
     /// unchanged.
     pub fn order(&self, body: &Body, payload: T) -> Result<Ticket> {
-        let ticket = self.order_copying(0, body, payload, &OrderCondition::default(), |_| {})?;
+        let ticket = self.order_copying(0, body, payload, &Precondition::default(), |_| {})?;
         ticket.ok_or_else(|| Error::structural("refused under any rules"))
     }
 
@@ -221,7 +221,7 @@ impl<T> Wal<T> {
         &self,
         body: &Body,
         payload: T,
-        under: &OrderCondition,
+        under: &Precondition,
         on_ordered: impl FnOnce(Seqno),
     ) -> Result<Option<Ticket>> {
         self.order_copying(COPIED_AT_ONCE, body, payload, under, on_ordered)
@@ -232,7 +232,7 @@ impl<T> Wal<T> {
         at_once_up_to: u64,
         body: &Body,
         payload: T,
-        under: &OrderCondition,
+        under: &Precondition,
         on_ordered: impl FnOnce(Seqno),
     ) -> Result<Option<Ticket>> {
         let stream = &self.stream;
@@ -311,7 +311,7 @@ impl<T> Wal<T> {
     /// the reason.
     ///
     /// One thread at a time, as with `take_whole`. The same thread applies the batch before any other frame is taken.
-    pub fn try_append_fast(&self, sum: &Sum<'_>, under: &OrderCondition) -> Option<Whole<()>> {
+    pub fn try_append_fast(&self, sum: &Sum<'_>, under: &Precondition) -> Option<Whole<()>> {
         let stream = &self.stream;
         let length = sum.bytes.len() as u64;
         if length > COPIED_AT_ONCE || !stream.is_mapped() {

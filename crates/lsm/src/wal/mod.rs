@@ -55,7 +55,7 @@ mod stream;
 mod supply;
 mod sync;
 
-pub use epoch::{EpochChange, OrderCondition};
+pub use epoch::{EpochChange, Precondition};
 pub use find::{FoundSegments, HeadlessSegment, find, read_linked};
 pub use live_read::{LiveRead, ReadUntil, read_marks, recover_live};
 pub use log::{Retirable, SyncsFirst, Ticket, Wal, Whole};

@@ -27,7 +27,7 @@ use waxseal_testing::golden::{self, number};
 
 use super::segment::PAGE;
 use super::source::{FrameLookup, FrameSource, RingSource, SegmentSource};
-use super::{LogProofs, LogStart, OrderCondition, Ticket, Wal, recover};
+use super::{LogProofs, LogStart, Precondition, Ticket, Wal, recover};
 use crate::batch::{Batch, BatchOperations, Body};
 use crate::codec::Reader;
 use crate::env::Fs;
@@ -127,7 +127,7 @@ impl LogStage {
     fn alone(&self, line: &str, words: &[&str]) -> Result<String> {
         let name = words[1];
         let body = body(line, words)?;
-        let Some(whole) = self.wal().try_append_fast(&body.sum(), &OrderCondition::default()) else {
+        let Some(whole) = self.wal().try_append_fast(&body.sum(), &Precondition::default()) else {
             return Ok(format!("{name} is not alone\n"));
         };
         self.wal().acknowledge(whole.end)?;

@@ -15,7 +15,7 @@ use waxseal_lsm::identity::StoreIdentity;
 use waxseal_lsm::options::Settings;
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::seam::Plain;
-use waxseal_lsm::wal::{LogEnd, LogProofs, LogStart, OrderCondition, Ticket, Wal, Whole, recover};
+use waxseal_lsm::wal::{LogEnd, LogProofs, LogStart, Precondition, Ticket, Wal, Whole, recover};
 
 /// One step of a script. Commits are identified by their order.
 #[derive(Clone, Copy, Debug)]
@@ -155,7 +155,7 @@ impl Driver {
                 let number = self.bodies.len();
                 let body = body(number, bytes);
                 self.bodies.push((body.bytes.to_vec(), 0));
-                let Some(whole) = self.wal.try_append_fast(&body.sum(), &OrderCondition::default()) else {
+                let Some(whole) = self.wal.try_append_fast(&body.sum(), &Precondition::default()) else {
                     self.bodies.pop();
                     return self.step(Do::Commit(bytes));
                 };

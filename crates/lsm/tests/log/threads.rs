@@ -12,7 +12,7 @@ use waxseal_lsm::env::work::lock;
 use waxseal_lsm::env::{Env, Fs, Open, RealFs, TracedFs};
 use waxseal_lsm::identity::StoreIdentity;
 use waxseal_lsm::options::Settings;
-use waxseal_lsm::wal::{LogProofs, OrderCondition, Wal, Whole, recover};
+use waxseal_lsm::wal::{LogProofs, Precondition, Wal, Whole, recover};
 
 #[test]
 fn threads_commit_beside_each_other_and_all_is_read_back() {
@@ -58,13 +58,13 @@ fn threads_commit_beside_each_other_and_all_is_read_back() {
                             };
                             let body = body(number, bytes);
                             let alone = applied.try_lock().ok().and_then(|mut applied| {
-                                let whole = wal.try_append_fast(&body.sum(), &OrderCondition::default())?;
+                                let whole = wal.try_append_fast(&body.sum(), &Precondition::default())?;
                                 wal.acknowledge(whole.end).unwrap();
                                 applied.push(body.bytes.to_vec());
                                 Some(whole.end)
                             });
                             let end = alone.unwrap_or_else(|| {
-                                let (payload, under) = (body.bytes.to_vec(), OrderCondition::default());
+                                let (payload, under) = (body.bytes.to_vec(), Precondition::default());
                                 let ticket = wal.order_under(&body, payload, &under, |_| {}).unwrap().unwrap();
                                 wal.copy(&ticket, &body).unwrap();
                                 let mut applied = lock(applied);

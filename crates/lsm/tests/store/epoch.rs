@@ -58,7 +58,8 @@ fn every_write_is_made_under_the_rules_of_its_seqno() {
             let mut batch = Batch::new();
             batch.push(0, Kind::Put, b"rules", &version.to_le_bytes(), db.companions()).unwrap();
             let publish = &mut |_| published.store(version, Ordering::Release);
-            changes.push(db.commit_as_last(&mut batch, Durability::Os, version, publish).unwrap());
+            let last = Precondition::epoch(db.epoch()).last_of_epoch(version);
+            changes.push(db.commit_observed(&mut batch, Durability::Os, last, publish).unwrap().unwrap());
             drop(_one_at_a_time);
             std::thread::yield_now();
         }

@@ -118,7 +118,9 @@ pub fn batches_of_other_rules_are_handed_back() {
     assert_eq!(old, 0);
     let mut ordered = Vec::new();
     let mut change = store.batch(&[(0, Kind::Put, b"change"), (0, Kind::Put, b"rules")]);
-    let last = store.db().commit_as_last(&mut change, Durability::Os, 7, &mut |seqno| ordered.push(seqno)).unwrap();
+    let as_last = Precondition::epoch(old).last_of_epoch(7);
+    let last = store.db().commit_observed(&mut change, Durability::Os, as_last, &mut |seqno| ordered.push(seqno));
+    let last = last.unwrap().unwrap();
     assert_eq!((store.db().epoch(), ordered, last), (7, vec![last - 1], last));
     let mut batch = store.batch(&[(0, Kind::Put, b"a")]);
     let under = |store: &Store, batch: &mut Batch, epoch: u64| {
@@ -152,7 +154,8 @@ pub fn batches_of_other_rules_are_handed_back() {
     is_invalid(db.create_family_with("coming", CfOptions::default(), &mut |_| Some(13)), "it is there");
     assert_eq!(db.epoch(), 1 << 32 | 11);
     assert!(store.db().commit(&mut batch, Durability::Os).is_ok());
-    is_invalid(store.db().commit_as_last(&mut Batch::new(), Durability::Os, 1, &mut |_| {}), "an empty batch");
+    let as_last = Precondition::epoch(store.db().epoch()).last_of_epoch(1);
+    is_invalid(store.db().commit_if(&mut Batch::new(), Durability::Os, as_last), "an empty batch");
     store.kill_and_open(Crash::Process);
     assert_eq!(store.db().epoch(), 0);
 }

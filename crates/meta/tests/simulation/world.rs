@@ -540,7 +540,9 @@ impl World {
                 Ok(last)
             }
             _ => {
-                let outcome = db.commit_as_last(batch, durability, epoch as u32 + 1, &mut note);
+                let last = Precondition::epoch(epoch).last_of_epoch(epoch as u32 + 1);
+                let outcome = db.commit_observed(batch, durability, last, &mut note);
+                let outcome = outcome.map(|last| last.expect("no family was dropped meanwhile"));
                 // The epoch changes when the batch is ordered, whatever happens to the batch later.
                 self.epoch += ordered.len() as u32;
                 let expected = (epoch >> 32 << 32) + u64::from(self.epoch);

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::batch::Body;
 use crate::compaction::blob_gc;
+use crate::compaction::packing::level_shape;
 use crate::compaction::pick::LevelSummary;
 use crate::db::notify::notifier::IntegrityMetrics;
 use crate::db::state::family::Family;
-use crate::db::state::level_shape::shape;
 use crate::db::writes::log_retirement::LogBound;
 use crate::db::writes::memory::MemoryMetrics;
 use crate::db::writes::write_path::WritePath;
@@ -201,7 +201,7 @@ impl WalMetrics {
 /// The numbers of a family. Costs a look at each of its tables.
 pub(in crate::db) fn of_family(family: &Family) -> FamilyMetrics {
     let view = family.view();
-    let targets = LevelSummary::new(&view.levels, shape(family.options()), &[], None, |_| false).targets();
+    let targets = LevelSummary::new(&view.levels, level_shape(family.options()), &[], None, |_| false).targets();
     let levels = (0..LEVELS).map(|level| {
         let mut metrics = LevelMetrics { level, target_bytes: targets.bytes[level], ..LevelMetrics::default() };
         for table in view.levels.level(level).tables() {

@@ -27,7 +27,6 @@ use crate::db::state::context::Access;
 use crate::db::state::family::{DEFAULT_FAMILY, Family, check_name};
 use crate::db::state::snapshot::Snapshot;
 use crate::db::state::store_log::OpenLog;
-use crate::db::writes::commit::Precondition;
 use crate::env::Env;
 use crate::env::work::lock;
 use crate::error::{Error, ErrorKind, Result};
@@ -37,7 +36,7 @@ use crate::read::CursorBounds;
 use crate::record::Seqno;
 use crate::seam::{Companions, Emitted, MAX_LINE_BYTES};
 use crate::version::{Edit, EditChange};
-use crate::wal::EpochChange;
+use crate::wal::{EpochChange, Precondition};
 use metrics::{FamilyMetrics, Metrics};
 
 /// An open store. Clones share it, and any thread may call all methods. Dropping the last clone closes the store.
@@ -230,26 +229,6 @@ impl Db {
         on_ordered: &mut dyn FnMut(Seqno),
     ) -> Result<Option<Seqno>> {
         self.commit_as(batch, durability, &when, on_ordered)
-    }
-
-    /// Commits the last batch of the current configuration epoch: every later batch in the commit order sees `low` as
-    /// the lower half. `on_ordered` works as in `commit_observed`. Fails with `Invalid` also for an empty batch.
-    pub fn commit_as_last(
-        &self,
-        batch: &mut Batch,
-        durability: Durability,
-        low: u32,
-        on_ordered: &mut dyn FnMut(Seqno),
-    ) -> Result<Seqno> {
-        if batch.is_empty() {
-            return Err(Error::invalid("rules change with a batch"));
-        }
-        loop {
-            let when = Precondition::last_of_epoch(self.epoch(), low);
-            if let Some(last) = self.commit_as(batch, durability, &when, &mut *on_ordered)? {
-                return Ok(last);
-            }
-        }
     }
 
     /// Returns the current configuration epoch, under which batches are built. The engine owns the upper half and

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use super::Db;
 use crate::checksum::Uid;
 use crate::cursor::Cursor;
+use crate::db::catalog::Catalog;
 use crate::db::reads::values::{blob_files_of, fetch_by};
 use crate::db::reads::versions::{RecordLocation, locate, unflushed};
-use crate::db::reads::{SIDE_BY_SIDE, approach};
+use crate::db::reads::{ReadPoint, SIDE_BY_SIDE, approach};
 use crate::db::state::family::{Family, TableHandle, View};
 use crate::db::state::snapshot::At;
 use crate::error::{Error, Result};
@@ -41,23 +42,10 @@ impl Db {
         reading: impl Into<ReadSettings>,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<bool> {
-        let inner = self.open_inner()?;
-        let checks = inner.catalog().reads.checks(reading);
-        if let At::Snapshot(snapshot) = at
-            && let Some(views) = snapshot.views()
-            && let Some(view) = views.of(family)?
-        {
-            return inner.catalog().reads.get_in(
-                (family, view),
-                (key, None),
-                inner.catalog().read_point(at)?,
-                checks,
-                visit,
-            );
-        }
-        let view = family.view();
-        let moment = inner.catalog().read_point(at)?;
-        inner.catalog().reads.get_in((family, &view), (key, None), moment, checks, visit)
+        let catalog = self.open_inner()?.catalog();
+        let checks = catalog.reads.checks(reading);
+        let read = |view: &_, moment| catalog.reads.get_in((family, view), (key, None), moment, checks, visit);
+        in_view(catalog, family, at, read)
     }
 
     /// Reads like `get_checked`, but returns the record as its table holds it. A value in a blob file is not read; the
@@ -208,23 +196,10 @@ impl Db {
         verify: Verify,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<Option<bool>> {
-        let inner = self.open_inner()?;
-        let checks = inner.catalog().reads.checks(verify);
-        if let At::Snapshot(snapshot) = at
-            && let Some(views) = snapshot.views()
-            && let Some(view) = views.of(family)?
-        {
-            return inner.catalog().reads.get_resident(
-                (family, view),
-                key,
-                inner.catalog().read_point(at)?,
-                checks,
-                visit,
-            );
-        }
-        let view = family.view();
-        let moment = inner.catalog().read_point(at)?;
-        inner.catalog().reads.get_resident((family, &view), key, moment, checks, visit)
+        let catalog = self.open_inner()?.catalog();
+        let checks = catalog.reads.checks(verify);
+        let read = |view: &_, moment| catalog.reads.get_resident((family, view), key, moment, checks, visit);
+        in_view(catalog, family, at, read)
     }
 
     /// Reads like `multi_get_checked` if no file access is needed; otherwise returns false, and the caller must discard
@@ -280,15 +255,9 @@ impl Db {
         verify: Verify,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<bool> {
-        let inner = self.open_inner()?;
+        let reads = &self.open_inner()?.catalog().reads;
         let Some(at) = seqno.checked_sub(1) else { return Ok(false) };
-        inner.catalog().reads.version_in(
-            (family, &family.view()),
-            (key, None),
-            at,
-            inner.catalog().reads.checks(verify),
-            visit,
-        )
+        reads.version_in((family, &family.view()), (key, None), at, reads.checks(verify), visit)
     }
 
     /// Returns the location of the version that decides a read of `key`, or `None` if the key has no version. Each
@@ -319,6 +288,26 @@ impl Db {
             At::Latest => family.open_view(),
         }
     }
+}
+
+/// Calls `read` with the view that a read at `at` uses: the snapshot's own, or else the current one, which is borrowed
+/// and not held. The view is loaded before the seqno (I13).
+#[inline(always)]
+fn in_view<T>(
+    catalog: &Catalog,
+    family: &Family,
+    at: At<'_>,
+    read: impl FnOnce(&View, ReadPoint) -> Result<T>,
+) -> Result<T> {
+    if let At::Snapshot(snapshot) = at
+        && let Some(views) = snapshot.views()
+        && let Some(view) = views.of(family)?
+    {
+        return read(view, catalog.read_point(at)?);
+    }
+    let view = family.view();
+    let moment = catalog.read_point(at)?;
+    read(&view, moment)
 }
 
 /// Estimates the bytes of a table, and of the values it points to, that belong to keys below one end of some bounds.

@@ -17,7 +17,7 @@ use super::quarantine::quarantine_tables;
 use crate::checksum::Uid;
 use crate::compaction::blob_gc::GcPolicy;
 use crate::compaction::output::{CompactionJob, ExpiryRule, PassOptions, PassResult};
-use crate::compaction::packing::{self};
+use crate::compaction::packing;
 use crate::compaction::parts::{CompactionPart, write_parts};
 use crate::compaction::pick::{self, BOTTOM, LevelSummary, OutputRange, RangeStep};
 use crate::compaction::{
@@ -32,7 +32,6 @@ use crate::db::notify::lanes::{Lane, LaneSignals};
 use crate::db::notify::notifier::Notifier;
 use crate::db::state::context::{StoreContext, reach};
 use crate::db::state::family::{Family, TableHandle, TableLevels, View};
-use crate::db::state::level_shape::shape;
 use crate::db::state::snapshot::Horizon;
 use crate::db::state::store_log::StoreLog;
 use crate::db::writes::memory::{job_room, training_room};
@@ -655,6 +654,9 @@ fn find_inputs(levels: &TableLevels, plan: &CompactionPlan) -> Vec<Input> {
 /// Returns true if a newer version of a key than the plan's inputs may exist in the memtables or upper levels. `view`
 /// is not older than the plan. One case is not detected: a commit that took its time before the value expired, and is
 /// delayed until this pass has processed its key.
+///
+/// This is no read (`reads/search.rs`): it ends above the output level, skips the plan's own inputs, and opens no
+/// table, because it asks only whether a version may exist. `merge_once` asks for lost ranges (`is_fenced`).
 fn is_hidden(plan: &CompactionPlan, view: &View, key: &[u8]) -> bool {
     let mut generations = view.memtables();
     if generations.any(|generation| generation.memtable.get(key, MAX_SEQNO, &mut |_| {})) {
@@ -711,7 +713,7 @@ impl Compactor {
     ) -> LevelSummary<'a> {
         let busy = |number| taken.is_busy(number);
         let oldest = horizon.boundaries.first().copied();
-        let summary = LevelSummary::new(&view.levels, shape(family.options()), spans, oldest, busy);
+        let summary = LevelSummary::new(&view.levels, packing::level_shape(family.options()), spans, oldest, busy);
         let mut summary = LevelSummary { expired: horizon.expired, ..summary.fenced(&view.lost_ranges) };
         for table in summary.levels.iter_mut().flatten() {
             table.is_kept = taken.keeps_expired(table.number);

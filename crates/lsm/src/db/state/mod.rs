@@ -5,13 +5,12 @@
 //! context.rs    `StoreContext`: environment, settings, record protector; counters.rs: numbers of background work
 //! snapshot.rs   snapshots, and the versions that they keep (I08)
 //! tables.rs     the table opener of a family
-//! family.rs     families, and the view that readers load; level_shape.rs: the level shape of a family
+//! family.rs     families, and the view that readers load
 //! ```
 
 pub(super) mod context;
 pub(super) mod counters;
 pub(super) mod family;
-pub(super) mod level_shape;
 mod panics;
 pub(super) mod snapshot;
 pub(super) mod store_log;

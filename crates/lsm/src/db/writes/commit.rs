@@ -37,53 +37,11 @@ use crate::planted;
 use crate::record::{Kind, Record, Seqno};
 use crate::seam::{Check, Protection};
 use crate::version::{Edit, EditChange};
-use crate::wal::{EpochChange, OrderCondition, Whole};
+use crate::wal::{EpochChange, Precondition, Whole};
 
 /// The id that no family ever has. An operation with this id takes a seqno and holds no data (docs/format.md, section
 /// 5.2).
 const NO_FAMILY: u32 = u32::MAX;
-
-/// The condition under which a batch is ordered. If it does not hold, the commit returns `None` and changes nothing.
-/// The caller must then rebuild the batch.
-#[derive(Clone, Copy, Debug)]
-pub struct Precondition(OrderCondition);
-
-impl Precondition {
-    /// The configuration epoch (`Db::epoch`) is still `epoch`, the one that the batch was built under.
-    #[inline]
-    pub fn epoch(epoch: u64) -> Precondition {
-        Precondition(OrderCondition { word: epoch, mask: u64::MAX, ..OrderCondition::default() })
-    }
-
-    /// The batch has a timestamp above 0, and no commit with the same or a later timestamp was ordered before it.
-    /// Timestamps thus increase in the commit order, and the caller needs no lock between choosing a timestamp and the
-    /// ordering of its batch.
-    #[inline]
-    #[must_use]
-    pub fn at_time(self, time: u64) -> Precondition {
-        Precondition(OrderCondition { time, ..self.0 })
-    }
-
-    /// The commit needs no waiting and no file access: writers are not stalled, the log is mapped and has space, the
-    /// frame fits the ring, and every earlier commit is copied. The commit takes only short locks, none of which is
-    /// held during I/O. For callers that must not block; not for synced commits.
-    #[inline]
-    #[must_use]
-    pub fn without_waiting(self) -> Precondition {
-        Precondition(OrderCondition { at_once: true, ..self.0 })
-    }
-
-    /// The batch is the last one of its epoch: every later batch in the commit order sees `low` as the lower half. Only
-    /// the upper half of the epoch must be unchanged.
-    pub(in crate::db) fn last_of_epoch(epoch: u64, low: u32) -> Precondition {
-        Precondition(OrderCondition {
-            word: epoch,
-            mask: u64::MAX << 32,
-            then: EpochChange::Low(low),
-            ..OrderCondition::default()
-        })
-    }
-}
 
 impl WritePath {
     /// Commits a batch under a precondition. Returns `None` and changes nothing if it does not hold. In stepped mode,
@@ -93,12 +51,15 @@ impl WritePath {
         log: &OpenLog,
         batch: &mut Batch,
         durability: Durability,
-        Precondition(under): &Precondition,
+        under: &Precondition,
         on_ordered: impl FnOnce(Seqno),
         step: impl Fn() -> bool,
     ) -> Result<Option<Seqno>> {
         if batch.is_empty() {
-            return Ok(Some(self.store_log().visible()));
+            return match under.changes_epoch() {
+                true => Err(Error::invalid("rules change with a batch")),
+                false => Ok(Some(self.store_log().visible())),
+            };
         }
         match under.at_once {
             true => {
@@ -140,7 +101,7 @@ impl WritePath {
         log: &OpenLog,
         (batch, hash): (&mut Batch, u64),
         durability: Durability,
-        under: &OrderCondition,
+        under: &Precondition,
         on_ordered: impl FnOnce(Seqno),
     ) -> Result<Option<Seqno>> {
         let sum = batch.summed(hash);
@@ -367,7 +328,7 @@ impl WritePath {
         let mut batch = Batch::new();
         batch.push_with(NO_FAMILY, Kind::Delete, &id, b"", &[])?;
         let body = batch.seal();
-        let under = OrderCondition { then, ..OrderCondition::default() };
+        let under = Precondition::changing(then);
         let ordered = || log.wal().order_under(&body, body.clone(), &under, on_ordered);
         let ticket = or_undo(ordered, || self.store_log().halt_unwound("a commit was ordered"));
         let ticket = ticket.inspect_err(|error| self.store_log().queue_halt(error))?;

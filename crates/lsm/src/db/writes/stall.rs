@@ -5,12 +5,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::write_path::WritePath;
+use crate::compaction::packing::level_shape;
 use crate::compaction::pick::LevelSummary;
 use crate::compaction::{Debt, Stall, StallLimits, debt};
 use crate::db::notify::events::Event;
 use crate::db::notify::lanes::{LEAST_SLEEP_NANOS, Lane};
 use crate::db::state::family::Family;
-use crate::db::state::level_shape::shape;
 use crate::env::work::Mode;
 use crate::error::Result;
 use crate::options::CfOptions;
@@ -60,7 +60,7 @@ impl WritePath {
             if debt::is_small(view.levels.level(0).tables().len(), bytes, options.fanout, &limits) {
                 return Stall::Go;
             }
-            let summary = LevelSummary::new(&view.levels, shape(options), &[], None, |_| false);
+            let summary = LevelSummary::new(&view.levels, level_shape(options), &[], None, |_| false);
             let mut debt = debt::debt(&summary);
             // Above a quarantined or postponed table, level 0 grows whatever writers do, so throttling them would never
             // end.

@@ -272,7 +272,7 @@ pub(in crate::sst) fn unpack_any_lz4(packed: &[u8], out: &mut Vec<u8>) -> Result
 }
 
 #[cfg(not(feature = "lz4"))]
-pub(in crate::sst) fn unpack_any_lz4(packed: &[u8], out: &mut Vec<u8>) -> Result<()> {
+pub(in crate::sst) fn unpack_any_lz4(packed: &[u8], out: &mut [u8]) -> Result<()> {
     unpack_lz4(packed, out)
 }
 
