@@ -1,6 +1,8 @@
-//! Makes the calls of the target `abi` from the C header: one arm for every function, with arguments drawn by their types.
+//! Makes the calls of the target `abi` from the C header: one arm for every function, with arguments drawn by their
+//! types.
 //!
-//! In: crates/ffi/include/waxseal.h. Out: `abi_calls.rs`, with the declarations, a number of functions, and `call(chooser, number)`.
+//! In: crates/ffi/include/waxseal.h. Out: `abi_calls.rs`, with the declarations, a number of functions, and
+//!     `call(chooser, number)`.
 
 use std::fmt::Write as _;
 use std::path::Path;

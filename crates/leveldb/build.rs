@@ -1,6 +1,8 @@
-//! Names the shared library inside itself, so that programs ask for this interface and not for whatever stands in the file.
+//! Names the shared library inside itself, so that programs ask for this interface and not for whatever stands in the
+//! file.
 //!
-//! Beside the library in the build tree a link of that name is put, so that a program that was linked there also runs there.
+//! Beside the library in the build tree a link of that name is put, so that a program that was linked there also runs
+//! there.
 
 use std::path::Path;
 

@@ -1,8 +1,10 @@
-//! Any bytes as calls of the C library, in any order, with any arguments that C could pass: it answers, and does nothing else.
+//! Any bytes as calls of the C library, in any order, with any arguments that C could pass: it answers, and does
+//! nothing else.
 //!
-//! A call is a byte that chooses the function, and bytes that choose its arguments: handles alive, ended, of another kind and made up;
-//! bytes with lengths, also null and far too long; numbers from the ends of their ranges. Held to: a failure writes its error and nothing
-//! else, a success writes no error, everything that was given away can be ended, and nothing is left then.
+//! A call is a byte that chooses the function, and bytes that choose its arguments: handles alive, ended, of another
+//! kind and made up; bytes with lengths, also null and far too long; numbers from the ends of their ranges. Held to: a
+//! failure writes its error and nothing else, a success writes no error, everything that was given away can be ended,
+//! and nothing is left then.
 #![no_main]
 
 use std::collections::BTreeMap;

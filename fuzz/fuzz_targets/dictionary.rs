@@ -1,4 +1,5 @@
-//! Any bytes as a dictionary and a frame that is packed with it: a body of the length that is asked for, or what is damaged.
+//! Any bytes as a dictionary and a frame that is packed with it: a body of the length that is asked for, or what is
+//! damaged.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {

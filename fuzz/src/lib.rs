@@ -1,8 +1,8 @@
 //! Mended sums: a mutated file whose checks hold again, so that fuzzing reaches what stands behind them.
 //!
 //! In: bytes that were a file of the store before libFuzzer changed some. Out: the same bytes with every sum, link and
-//! digest that can still be found computed anew (docs/format.md). Lengths and contents stay as they were changed; where a
-//! length leads outside, mending stops there and the rest keeps its old sums.
+//! digest that can still be found computed anew (docs/format.md). Lengths and contents stay as they were changed; where
+//! a length leads outside, mending stops there and the rest keeps its old sums.
 
 use waxseal_lsm::checksum::{hash, mix};
 
@@ -207,7 +207,8 @@ mod tests {
 
     type Mender = fn(&mut [u8]);
 
-    /// A file that no one changed is mended into itself: every seed shows that the mender finds the sums where they are.
+    /// A file that no one changed is mended into itself: every seed shows that the mender finds the sums where they
+    /// are.
     #[test]
     fn seeds_stay_as_they_are() {
         let folders: [(&str, Mender); 3] = [("manifest", manifest), ("table", table), ("wal", segment)];

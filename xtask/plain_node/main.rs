@@ -1,15 +1,14 @@
-//! The plain node: a node of an older make, for experiments with mixed clusters. It is compiled against the engine as it stood at
-//! the commit that `cargo xtask plain-node` names, and knows nothing of what came later.
+//! The plain node: a node of an older make, for experiments with mixed clusters. It is compiled against the engine as
+//! it stood at the commit that `cargo xtask plain-node` names, and knows nothing of what came later.
 //!
-//!     plain_node add DIR TABLE...      makes DIR a store, if it is none, and puts whole table files into it, as they are
-//!     plain_node put DIR KEY VALUE     writes one record (key and value in hex)
-//!     plain_node count DIR             iterates: records, and rows of all kinds in its tables
-//!     plain_node get DIR KEY           the value in hex, or null
-//!     plain_node list DIR              iterates: key TAB value, in hex
-//!     plain_node compact DIR           merges everything down to the bottom
+//!     plain_node add DIR TABLE...      makes DIR a store, if it is none, and puts whole table files into it, as they
+//!     are plain_node put DIR KEY VALUE     writes one record (key and value in hex) plain_node count DIR            
+//!     iterates: records, and rows of all kinds in its tables plain_node get DIR KEY           the value in hex, or
+//!     null plain_node list DIR              iterates: key TAB value, in hex plain_node compact DIR           merges
+//!     everything down to the bottom
 //!
-//! Everything but `list` answers with one line of JSON. Tables are placed in level 0 with the seqnos that stand in them: this
-//! engine cannot import, so its manifest is continued with an edit that names them.
+//! Everything but `list` answers with one line of JSON. Tables are placed in level 0 with the seqnos that stand in
+//! them: this engine cannot import, so its manifest is continued with an edit that names them.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;

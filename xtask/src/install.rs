@@ -1,6 +1,7 @@
 //! `cargo xtask install --prefix DIR`: the C libraries and the tool where C programs, shells and `man` look for them.
 //!
-//! In: the libraries and the tool, built here with the profile `dist`, and the templates of their configuration files. Out, below DIR:
+//! In: the libraries and the tool, built here with the profile `dist`, and the templates of their configuration files.
+//!     Out, below DIR:
 //!
 //! ```text
 //! include/waxseal.h                                                include/waxseal/leveldb/c.h
@@ -13,9 +14,9 @@
 //! share/fish/vendor_completions.d/waxseal.fish
 //! ```
 //!
-//! Debug information stands beside each library and the tool, in files `*.debug` that debuggers find by themselves. It stays inside where
-//! there is no `objcopy`. With `--destdir` everything is put below that folder, as if it were the root, which is what package builders need. Systems
-//! with ELF libraries alone.
+//! Debug information stands beside each library and the tool, in files `*.debug` that debuggers find by themselves. It
+//! stays inside where there is no `objcopy`. With `--destdir` everything is put below that folder, as if it were the
+//! root, which is what package builders need. Systems with ELF libraries alone.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -175,7 +176,8 @@ fn put_tool(place: &Place, built: &Path) -> Result<(), String> {
     printed(Command::new(&tool).arg("man").arg(place.at("share/man/man1"))).map(drop)
 }
 
-/// Moves the debug information of a program or library into a file beside it, which debuggers find by the link left behind.
+/// Moves the debug information of a program or library into a file beside it, which debuggers find by the link left
+/// behind.
 fn split_debug(file: &Path) -> Result<(), String> {
     let debug = PathBuf::from(format!("{}.debug", file.display()));
     let mut keep = Command::new("objcopy");

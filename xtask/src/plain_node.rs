@@ -1,15 +1,15 @@
 //! `cargo xtask plain-node DIR`: a node of an older make, built from history, for experiments with mixed clusters.
 //!
-//! In: this repository with its history. Out: the program `DIR/plain_node`. The tree of the old commit is unpacked under
-//! `target/plain-node`, the one file of xtask/plain_node is put beside its engine, and both are built in a target folder of their
-//! own, offline if need be: the old Cargo.lock is in the tree. Without that history (a shallow clone, an exported tree) it
-//! prints one line and does nothing.
+//! In: this repository with its history. Out: the program `DIR/plain_node`. The tree of the old commit is unpacked
+//! under `target/plain-node`, the one file of xtask/plain_node is put beside its engine, and both are built in a target
+//! folder of their own, offline if need be: the old Cargo.lock is in the tree. Without that history (a shallow clone,
+//! an exported tree) it prints one line and does nothing.
 
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
-/// The engine as it stood when the core was finished, before it could check a seal: it reads and writes the same format, carries
-/// companions without knowing them, and cannot import.
+/// The engine as it stood when the core was finished, before it could check a seal: it reads and writes the same
+/// format, carries companions without knowing them, and cannot import.
 const COMMIT: &str = "40abfb6";
 
 const PACKAGE: &str = "\

@@ -1,7 +1,9 @@
-//! The Python package, ready to be tested: an environment of its own, with the package and those that it is tested beside.
+//! The Python package, ready to be tested: an environment of its own, with the package and those that it is tested
+//! beside.
 //!
-//! In: the workspace. Out: the interpreter of `target/python-tests`. The library and the tool are built as the workspace's tests build theirs,
-//! so that nothing of the engine is compiled twice; the package is installed as anybody installs it.
+//! In: the workspace. Out: the interpreter of `target/python-tests`. The library and the tool are built as the
+//! workspace's tests build theirs, so that nothing of the engine is compiled twice; the package is installed as anybody
+//! installs it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

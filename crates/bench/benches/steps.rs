@@ -1,7 +1,8 @@
 //! Benchmarks of single engine steps, each without other work beside it.
 //!
-//! `cargo bench -p waxseal-bench` measures; `cargo test -p waxseal-bench --benches` does each step once, on little data. With
-//! `--features peers` the point get and the scan stand beside the peers'. A name says operation, object and condition.
+//! `cargo bench -p waxseal-bench` measures; `cargo test -p waxseal-bench --benches` does each step once, on little
+//! data. With `--features peers` the point get and the scan stand beside the peers'. A name says operation, object and
+//! condition.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -153,8 +154,8 @@ fn step(cursor: &mut dyn Cursor) -> usize {
     if cursor.valid() { cursor.record().value.len() } else { 0 }
 }
 
-/// A log in a temporary directory that stays short: it is drained when due, and its segments are reused. The upkeep runs
-/// now and then, as in a store with threads, so that most iterations measure the append alone.
+/// A log in a temporary directory that stays short: it is drained when due, and its segments are reused. The upkeep
+/// runs now and then, as in a store with threads, so that most iterations measure the append alone.
 struct Appender {
     wal: Wal<()>,
     group: Vec<Whole<()>>,

@@ -1,7 +1,8 @@
 //! What many families cost: `families FAMILIES DIR`.
 //!
-//! Makes FAMILIES column families one by one, puts a record into each, flushes, closes, opens the store for writing and read-only, and settles it.
-//! A line with the seconds of each. The directory must be empty: two sizes tell whether a cost grows with the number of families alone.
+//! Makes FAMILIES column families one by one, puts a record into each, flushes, closes, opens the store for writing and
+//! read-only, and settles it. A line with the seconds of each. The directory must be empty: two sizes tell whether a
+//! cost grows with the number of families alone.
 #![expect(clippy::disallowed_methods, reason = "it measures time")]
 
 use std::path::Path;

@@ -1,10 +1,10 @@
 //! Measures the time that the block cache saves for values of 20 kB: `large ROUNDS DIR`.
 //!
-//! Two families of one store hold the same values. One process alternates between reads of values that stay in the cache
-//! and reads of values from their file (`with_fill_cache(false)`; the file is in the system's page cache), so other work
-//! on the machine affects both alike. Prints one line each for the first reads, which leave no value in the cache, the
-//! second, which leave values, and the later ones: medians of both cases, and the median of the rounds' ratios.
-//! Callgrind toggles collection at the functions `through_the_cache` and `through_the_file`.
+//! Two families of one store hold the same values. One process alternates between reads of values that stay in the
+//! cache and reads of values from their file (`with_fill_cache(false)`; the file is in the system's page cache), so
+//! other work on the machine affects both alike. Prints one line each for the first reads, which leave no value in the
+//! cache, the second, which leave values, and the later ones: medians of both cases, and the median of the rounds'
+//! ratios. Callgrind toggles collection at the functions `through_the_cache` and `through_the_file`.
 
 #![expect(clippy::disallowed_methods, reason = "a clock of its own is what it measures with")]
 

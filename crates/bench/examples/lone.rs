@@ -1,7 +1,8 @@
 //! What one synced writer pays beside the disk: `lone ROUNDS DIR`.
 //!
-//! Turn by turn, in one process: so many puts that are synced, then as many pages written with `pwrite` into a file that was written before, and
-//! synced with `fdatasync`. Whatever else the machine does meets both alike. One line: medians of both, and the median of the rounds' ratios.
+//! Turn by turn, in one process: so many puts that are synced, then as many pages written with `pwrite` into a file
+//! that was written before, and synced with `fdatasync`. Whatever else the machine does meets both alike. One line:
+//! medians of both, and the median of the rounds' ratios.
 
 #![expect(clippy::disallowed_methods, reason = "a clock and a file of its own are what it compares with")]
 

@@ -1,7 +1,7 @@
 //! A memtable alone: inserts, gets, a walk.
 //!
-//! `memtable RECORDS [ROUNDS]` prints the median nanoseconds of each; `memtable RECORDS only fill|get|missing|walk` does
-//! one thing once, for valgrind (`--toggle-collect="*work*"`).
+//! `memtable RECORDS [ROUNDS]` prints the median nanoseconds of each; `memtable RECORDS only fill|get|missing|walk`
+//! does one thing once, for valgrind (`--toggle-collect="*work*"`).
 
 #![expect(clippy::disallowed_methods, reason = "it measures time")]
 

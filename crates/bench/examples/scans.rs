@@ -1,9 +1,10 @@
 //! Nanoseconds a row of a scan, by what it verifies: all policies on one store, by turns, in one process.
 //!
-//! `scans ROWS ROUNDS DIR [layers|memory|bounded|back]..`: fills ROWS records of 16 and 100 bytes and settles them into tables, or leaves them in
-//! the memtable (`memory`), or writes a tenth, a hundredth and a thousandth of them again above the settled ones (`layers`). `bounded`
-//! scans within bounds that span nearly all, `back` from the last record to the first. Every round scans once under each policy, in an order that
-//! turns; the first round warms up and is not counted. Prints the median of each policy, and the median of its differences to `Sampled(64)`.
+//! `scans ROWS ROUNDS DIR [layers|memory|bounded|back]..`: fills ROWS records of 16 and 100 bytes and settles them into
+//! tables, or leaves them in the memtable (`memory`), or writes a tenth, a hundredth and a thousandth of them again
+//! above the settled ones (`layers`). `bounded` scans within bounds that span nearly all, `back` from the last record
+//! to the first. Every round scans once under each policy, in an order that turns; the first round warms up and is not
+//! counted. Prints the median of each policy, and the median of its differences to `Sampled(64)`.
 #![expect(clippy::disallowed_methods, reason = "it measures time")]
 
 use std::hint::black_box;

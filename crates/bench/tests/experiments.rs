@@ -1,4 +1,5 @@
-//! The experiments as a user calls them: through the program, with its exit codes. Small, and on stores that every build has.
+//! The experiments as a user calls them: through the program, with its exit codes. Small, and on stores that every
+//! build has.
 #![expect(clippy::disallowed_methods, reason = "a driver's test reads what the driver wrote")]
 
 use std::process::{Command, Output};

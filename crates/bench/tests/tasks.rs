@@ -1,5 +1,5 @@
-//! The experiment about async code as a user calls it, tiny: its lines have their shape. How many writes share an fdatasync depends on the
-//! disk; that they do is held by a gate in the tests of the face.
+//! The experiment about async code as a user calls it, tiny: its lines have their shape. How many writes share an
+//! fdatasync depends on the disk; that they do is held by a gate in the tests of the face.
 #![expect(clippy::disallowed_methods, reason = "a driver's test reads what the driver wrote")]
 
 #[path = "../../papers/tests/lines/mod.rs"]

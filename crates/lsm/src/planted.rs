@@ -1,7 +1,7 @@
 //! Planted bugs: deliberate bugs that the test suite must find, selected one at a time at run time.
 //!
-//! Only in builds with the feature `planted`. In other builds `planted!` leaves the right code alone, so that production
-//! code has one meaning.
+//! Only in builds with the feature `planted`. In other builds `planted!` leaves the right code alone, so that
+//! production code has one meaning.
 
 /// A deliberate bug in the engine. The code tests each bug at one place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -316,8 +316,8 @@ impl Bug {
     ];
 }
 
-/// The point at which a planted bug acts. A build without the feature `planted` has only the right code: neither the bug
-/// nor its condition is compiled.
+/// The point at which a planted bug acts. A build without the feature `planted` has only the right code: neither the
+/// bug nor its condition is compiled.
 ///
 /// ```ignore
 /// planted!(ClockForgetsRestart => return);                  // wrong code in front of the right one

@@ -1,5 +1,5 @@
-//! Every experiment about seals as a user calls it, tiny: its lines have their shape, what is about right and wrong passes, and what
-//! is about time may be undecided.
+//! Every experiment about seals as a user calls it, tiny: its lines have their shape, what is about right and wrong
+//! passes, and what is about time may be undecided.
 #![expect(clippy::disallowed_methods, reason = "a driver's test reads what the driver wrote")]
 
 mod lines;

@@ -1,4 +1,5 @@
-//! A bit of a table is flipped behind the store's back, found, read around and repaired: `cargo run -p waxseal --example damage`.
+//! A bit of a table is flipped behind the store's back, found, read around and repaired: `cargo run -p waxseal
+//! --example damage`.
 
 #![expect(clippy::disallowed_methods, reason = "it damages a file behind the store's back")]
 

@@ -250,9 +250,9 @@ impl Db {
     /// `Ok` and does not wait for the first.
     ///
     /// Releases the store's threads, descriptors, mappings, memtables and cached blocks (blocks of a shared cache
-    /// stay), even while handles exist. A running call, a [`Slice`](crate::Slice) and an Arrow batch keep the memory that they use.
-    /// An open cursor keeps its memtables and the indexes of its tables until it is moved or dropped. Dropping the last
-    /// handle closes too, but cannot report an error.
+    /// stay), even while handles exist. A running call, a [`Slice`](crate::Slice) and an Arrow batch keep the memory
+    /// that they use. An open cursor keeps its memtables and the indexes of its tables until it is moved or dropped.
+    /// Dropping the last handle closes too, but cannot report an error.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {

@@ -1,6 +1,7 @@
-//! Bits that flip in the memory of a running store, as a failing module flips them: the test writes its own process's memory through
-//! `/proc/self/mem`, where it finds records of memtables and entries of cached blocks by their shape. Under the default policy no scan may return a
-//! wrong row, an older version or a deleted key, and none may leave a row out without an error.
+//! Bits that flip in the memory of a running store, as a failing module flips them: the test writes its own process's
+//! memory through `/proc/self/mem`, where it finds records of memtables and entries of cached blocks by their shape.
+//! Under the default policy no scan may return a wrong row, an older version or a deleted key, and none may leave a row
+//! out without an error.
 #![cfg(target_os = "linux")]
 #![expect(clippy::disallowed_methods, reason = "the test writes its own process's memory through a file of the system")]
 
@@ -56,7 +57,8 @@ impl Memory {
         self.0.write_all_at(&[byte ^ mask], at).unwrap();
     }
 
-    /// Where memory that belongs to no file holds `wanted`, whose bytes come inverted so that they are not found themselves.
+    /// Where memory that belongs to no file holds `wanted`, whose bytes come inverted so that they are not found
+    /// themselves.
     fn find(&self, inverted: &[u8]) -> Vec<u64> {
         const PIECE: usize = 1 << 20;
         let mut room = vec![0; PIECE + inverted.len()];
@@ -156,7 +158,8 @@ fn scan(cf: &ColumnFamily, at: Option<&Snapshot>, asked: Asked, forward: bool) -
     (rows, errors)
 }
 
-/// Every scan shows right rows in order, and leaves a row out only with an error, and only a few. Answers how many scans told of an error.
+/// Every scan shows right rows in order, and leaves a row out only with an error, and only a few. Answers how many
+/// scans told of an error.
 fn check(cf: &ColumnFamily, at: Option<&Snapshot>, expected: &Rows, what: &dyn std::fmt::Debug, around: u32) -> usize {
     let mut told = 0;
     let spans = [(0, 300), (1, 9), (9, 1), (0, 1), (2, 0)]
@@ -199,8 +202,8 @@ fn open(builder: Builder) -> (Db, ColumnFamily) {
 
 const TARGETS: [RangeInclusive<u32>; 3] = [0..=3, 30..=35, KEYS - 4..=KEYS - 1];
 
-/// In tables an older value of every key; above, in the memtable, newer values, tombstones, and for some keys two versions, between which a
-/// snapshot was taken.
+/// In tables an older value of every key; above, in the memtable, newer values, tombstones, and for some keys two
+/// versions, between which a snapshot was taken.
 #[test]
 fn no_bit_of_a_memtable_changes_what_a_scan_shows() {
     let _alone = MEMORY.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -263,7 +266,8 @@ fn no_bit_of_a_memtable_changes_what_a_scan_shows() {
     }
 }
 
-/// An entry of a cached block, where its kind, its lengths and its seqno, its key's own bytes, its value and its seal begin.
+/// An entry of a cached block, where its kind, its lengths and its seqno, its key's own bytes, its value and its seal
+/// begin.
 #[derive(Debug)]
 struct Cached {
     entry: u64,

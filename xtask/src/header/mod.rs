@@ -1,7 +1,7 @@
 //! `cargo xtask header`: the C header, generated from the source of the library.
 //!
-//! In: crates/ffi/src and crates/ffi/cbindgen.toml. Out: crates/ffi/include/waxseal.h; with `--check` only whether it is
-//! current. cbindgen generates it from a copy of the source below target/header, in which the tables of macros are
+//! In: crates/ffi/src and crates/ffi/cbindgen.toml. Out: crates/ffi/include/waxseal.h; with `--check` only whether it
+//! is current. cbindgen generates it from a copy of the source below target/header, in which the tables of macros are
 //! expanded (`tables`). One version of cbindgen makes the same header on every machine; it is built into `target/tools`
 //! if it is missing. It is not a dependency: the repository contains the header.
 

@@ -23,8 +23,8 @@ const STOREYS: &[&[&str]] = &[
     &["waxseal-papers", "waxseal-fuzz"],
 ];
 
-/// What the tests of a package may import although it is above: the tests of the engine share their tools with the crates above
-/// it, and the paper's store is in the laboratory. The libraries are built without them.
+/// What the tests of a package may import although it is above: the tests of the engine share their tools with the
+/// crates above it, and the paper's store is in the laboratory. The libraries are built without them.
 const FOR_TESTS: &[(&str, &str)] = &[("waxseal-lsm", "waxseal-testing"), ("waxseal-meta", "waxseal-lab")];
 
 /// What only tests import, and packages for development that stand above.
@@ -74,7 +74,8 @@ fn package_name(manifest: &str) -> Option<String> {
     Some(line.split('"').nth(1)?.to_owned())
 }
 
-/// Names in every dependency section, `[dependencies.name]` too, and whether only tests have it; a renamed one counts by its package.
+/// Names in every dependency section, `[dependencies.name]` too, and whether only tests have it; a renamed one counts
+/// by its package.
 fn dependencies(manifest: &str) -> Vec<(String, bool)> {
     let (mut found, mut inside, mut for_tests) = (Vec::new(), false, false);
     for line in manifest.lines().map(str::trim) {

@@ -1,7 +1,7 @@
 //! Every package that the workspace stands on may be used by whoever uses the workspace.
 //!
-//! Cargo lists the packages and their licence expressions; an expression passes if one of its choices is permissive. The
-//! bench counts without its features: other engines are built for comparison only and are never shipped.
+//! Cargo lists the packages and their licence expressions; an expression passes if one of its choices is permissive.
+//! The bench counts without its features: other engines are built for comparison only and are never shipped.
 
 use std::path::Path;
 use std::process::Command;

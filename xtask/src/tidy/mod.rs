@@ -1,7 +1,7 @@
 //! The rules of the house that no compiler checks. Each rule reads the tree and gives the places that break it.
 //!
-//! `cargo xtask tidy` prints them; the tests below run the same rules, so `cargo xtask test` holds everybody to them. An
-//! exception is a line in one of the tables, with its reason.
+//! `cargo xtask tidy` prints them; the tests below run the same rules, so `cargo xtask test` holds everybody to them.
+//! An exception is a line in one of the tables, with its reason.
 
 mod circles;
 mod crates;

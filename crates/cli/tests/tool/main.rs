@@ -103,7 +103,8 @@ fn exit_codes() {
     assert_eq!(tool.code(&["get", "key"]), 3);
 }
 
-/// A table that the operating system does not give is told apart from one that is damaged: a link to itself cannot be opened.
+/// A table that the operating system does not give is told apart from one that is damaged: a link to itself cannot be
+/// opened.
 #[test]
 fn verify_tells_what_it_could_not_read() {
     let tool = Tool::new();
@@ -248,7 +249,8 @@ fn a_store_without_current_is_damaged_and_is_salvaged() {
     assert_eq!(get.stdout, b"value", "{get:?}");
 }
 
-/// Tables of two stores in one directory without a manifest are not mixed: the user names a store by the id that the refusal prints.
+/// Tables of two stores in one directory without a manifest are not mixed: the user names a store by the id that the
+/// refusal prints.
 #[test]
 fn of_tables_of_two_stores_the_user_chooses() {
     let tool = Tool::new();

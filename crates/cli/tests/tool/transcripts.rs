@@ -1,9 +1,9 @@
 //! Golden transcripts: commands as a user types them, and everything that the tool answers.
 //!
 //! The files of `crates/cli/scripts` have the form of `waxseal_testing::golden`: a step is shell lines, and its output
-//! is standard output and standard error in the order of their arrival. A step that fails ends with `[exit N]`. Each file
-//! runs in an empty directory of its own, with the tool on the path and `WAXSEAL_DIR=d`. Empty lines of the output are
-//! left out.
+//! is standard output and standard error in the order of their arrival. A step that fails ends with `[exit N]`. Each
+//! file runs in an empty directory of its own, with the tool on the path and `WAXSEAL_DIR=d`. Empty lines of the output
+//! are left out.
 
 use std::fs;
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! Every function of the header with arguments that cannot be.
 //!
-//! A program is made that calls each function many times: with nothing, with pointers that are no handles, with handles that were
-//! ended, with handles of another kind, and with numbers from the ends of their ranges. None may crash; and one that answers a status may not
-//! answer success where its object cannot be there.
+//! A program is made that calls each function many times: with nothing, with pointers that are no handles, with handles
+//! that were ended, with handles of another kind, and with numbers from the ends of their ranges. None may crash; and
+//! one that answers a status may not answer success where its object cannot be there.
 
 use std::fmt::Write as _;
 use std::process::Command;

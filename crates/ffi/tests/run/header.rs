@@ -43,8 +43,8 @@ fn is_current(toolchain: &Toolchain) -> Result<(), String> {
     succeeded(cargo().args(["xtask", "header", "--check"]).current_dir(&toolchain.root))
 }
 
-/// A function says on its page from which threads it may be called; one that can fail says how, one that gives something away says how
-/// that is ended.
+/// A function says on its page from which threads it may be called; one that can fail says how, one that gives
+/// something away says how that is ended.
 fn have_pages(functions: &[Prototype]) -> Result<(), String> {
     let mut faults = Vec::new();
     for Prototype { name, parameters, page, .. } in functions {

@@ -1,8 +1,8 @@
 //! The C library as C sees it: compiled against, linked, installed, and used by programs.
 //!
-//! In: the header, the programs in tests/c and examples, and a C compiler. Out: a line for each test, those of the programs
-//! among them, and their count in the words of cargo. A test whose tool is missing is skipped, in one line that names the
-//! tool. In CI (environment variable `CI`) a missing compiler is a failure.
+//! In: the header, the programs in tests/c and examples, and a C compiler. Out: a line for each test, those of the
+//! programs among them, and their count in the words of cargo. A test whose tool is missing is skipped, in one line
+//! that names the tool. In CI (environment variable `CI`) a missing compiler is a failure.
 //!
 //! ```text
 //! toolchain.rs   compilers, what they can do, and the library, built by cargo

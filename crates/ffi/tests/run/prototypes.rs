@@ -48,7 +48,8 @@ pub(crate) fn opaque_types(header: &str) -> Vec<String> {
     header.lines().filter_map(known).collect()
 }
 
-/// True for a line that begins a function: it stands at the margin and opens a list of parameters right behind a name of ours.
+/// True for a line that begins a function: it stands at the margin and opens a list of parameters right behind a name
+/// of ours.
 fn is_declaration(line: &str) -> bool {
     let Some((before, _)) = line.split_once('(') else { return false };
     let name = before.rsplit([' ', '*']).next().unwrap_or_default();

@@ -118,8 +118,8 @@ pub(crate) fn start(program: &Path, dir: &Path, is_sanitized: bool) -> Command {
     command
 }
 
-/// The folder of this package's libraries. They are built once, with the profile of this test: cargo builds no shared or static library for
-/// the tests of its own package.
+/// The folder of this package's libraries. They are built once, with the profile of this test: cargo builds no shared
+/// or static library for the tests of its own package.
 pub(crate) fn libraries() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     let build = || {

@@ -1,7 +1,9 @@
-//! The library as C programs meet it: each program of this folder, as C99 and as C++17, linked with what cargo has built.
+//! The library as C programs meet it: each program of this folder, as C99 and as C++17, linked with what cargo has
+//! built.
 //!
-//! C99 runs under the address and undefined-behaviour sanitizers where the compiler has them. A test whose tool is missing
-//! is skipped, in one line that names the tool. In CI (environment variable `CI`) a missing compiler is a failure.
+//! C99 runs under the address and undefined-behaviour sanitizers where the compiler has them. A test whose tool is
+//! missing is skipped, in one line that names the tool. In CI (environment variable `CI`) a missing compiler is a
+//! failure.
 
 #![expect(clippy::disallowed_methods, reason = "the tests write programs and run them")]
 

@@ -2,7 +2,8 @@
 //!
 //! Each entry has a number, the previous one plus one, never reused. Entries are appended at the end and removed from
 //! the front. States share them in runs: an edit copies a few dozen pointers, however many entries there are.
-//! `EventLines` is a value, a part of each manifest state; the owner of the value that readers see is `db`'s `EventLog`.
+//! `EventLines` is a value, a part of each manifest state; the owner of the value that readers see is `db`'s
+//! `EventLog`.
 
 use std::sync::Arc;
 

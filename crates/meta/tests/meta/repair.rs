@@ -1,4 +1,5 @@
-//! Repair on a simulated disk: what can be had comes back, what cannot becomes a lost range and is reported, nothing else changes.
+//! Repair on a simulated disk: what can be had comes back, what cannot becomes a lost range and is reported, nothing
+//! else changes.
 
 mod blocks;
 mod device_faults;

@@ -1,4 +1,5 @@
-//! What every experiment's lines have in common: their shape, the file beside them, the exit code that follows from them.
+//! What every experiment's lines have in common: their shape, the file beside them, the exit code that follows from
+//! them.
 
 use std::process::Command;
 

@@ -1,4 +1,5 @@
-//! Registry and log over a whole store: by a model, through crashes, and with many threads; and that these find planted bugs.
+//! Registry and log over a whole store: by a model, through crashes, and with many threads; and that these find planted
+//! bugs.
 
 mod crash;
 mod model;

@@ -42,7 +42,8 @@ pub(crate) async fn gated(path: &Path) -> (AsyncDb, Gates) {
     (Db::builder(path).fs(Arc::new(fs)).open_async().await.unwrap(), gates)
 }
 
-/// True if commits that find room are done by their first poll. Where the file system declines to map the log, lanes do them all.
+/// True if commits that find room are done by their first poll. Where the file system declines to map the log, lanes do
+/// them all.
 pub(crate) fn commits_at_once(db: &AsyncDb) -> bool {
     db.metrics().wal.mapped
 }

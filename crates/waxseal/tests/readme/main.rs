@@ -1,5 +1,5 @@
-//! The starts of the README, word for word: each block is a file of this repository, and each file runs. Those in Rust run here, those in
-//! other languages in the tests of their faces.
+//! The starts of the README, word for word: each block is a file of this repository, and each file runs. Those in Rust
+//! run here, those in other languages in the tests of their faces.
 #![cfg(feature = "tokio")]
 
 use std::path::{Path, PathBuf};

@@ -1,5 +1,6 @@
-//! What events say of values that were overwritten: the one that was there, or that it is not kept. Where the store was copied, was open
-//! in another way meanwhile, or lost a family and has another of that name, nobody may be told of a value that was never there.
+//! What events say of values that were overwritten: the one that was there, or that it is not kept. Where the store was
+//! copied, was open in another way meanwhile, or lost a family and has another of that name, nobody may be told of a
+//! value that was never there.
 
 #![expect(clippy::disallowed_methods, reason = "a test damages a file that the store made")]
 

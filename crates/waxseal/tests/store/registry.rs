@@ -1,5 +1,5 @@
-//! Registry and log as a user meets them: sessions, what is watched, what the log says before and after flush, reopen and drop, who
-//! may do what, and what nobody may.
+//! Registry and log as a user meets them: sessions, what is watched, what the log says before and after flush, reopen
+//! and drop, who may do what, and what nobody may.
 
 #![expect(clippy::disallowed_methods, reason = "the tests damage and remove files that the store made")]
 
@@ -758,7 +758,8 @@ fn hit(path: &Path, key: &str) {
     assert!(hits > 0, "{key:?} stands nowhere");
 }
 
-/// The log is damaged behind an event that waits in it: whoever accepts the loss of what was hit has not given that event up.
+/// The log is damaged behind an event that waits in it: whoever accepts the loss of what was hit has not given that
+/// event up.
 #[test]
 fn no_event_that_waits_in_a_damaged_log_is_lost_by_a_plain_open() -> Result<()> {
     let dir = tempfile::tempdir().unwrap();
@@ -785,7 +786,8 @@ fn no_event_that_waits_in_a_damaged_log_is_lost_by_a_plain_open() -> Result<()> 
     db.close()
 }
 
-/// Nobody can see whether something is registered: a plain open that would be refused afterwards leaves the seals where they are.
+/// Nobody can see whether something is registered: a plain open that would be refused afterwards leaves the seals where
+/// they are.
 #[test]
 fn a_plain_open_that_cannot_see_what_is_registered_leaves_no_seals_behind() -> Result<()> {
     let dir = tempfile::tempdir().unwrap();
@@ -964,8 +966,8 @@ fn damaged_sessions_are_unknown_and_stop_nothing() -> Result<()> {
     Ok(())
 }
 
-/// The files of a store but for the manifest, after a life in which nothing is registered: through flushes, compactions, a
-/// family that goes, a session that writes, and a reopen.
+/// The files of a store but for the manifest, after a life in which nothing is registered: through flushes,
+/// compactions, a family that goes, a session that writes, and a reopen.
 fn files_of(registry: bool) -> Result<BTreeMap<String, Vec<u8>>> {
     let (fs, clock) = (Arc::new(MemoryFs::new()), Arc::new(ManualClock::default()));
     let dir = Path::new("/store");

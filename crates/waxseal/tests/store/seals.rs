@@ -302,8 +302,8 @@ fn a_flipped_bit_never_changes_an_answer() -> Result<()> {
     Ok(())
 }
 
-/// A table that cannot even be opened once made this loop an endless one, which took all memory: the cursor could not be made,
-/// and every step said so again.
+/// A table that cannot even be opened once made this loop an endless one, which took all memory: the cursor could not
+/// be made, and every step said so again.
 #[test]
 fn a_loop_over_a_store_whose_table_is_gone_ends() -> Result<()> {
     let (shelf, table) = Shelf::with_table(100)?;

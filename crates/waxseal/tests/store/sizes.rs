@@ -1,5 +1,5 @@
-//! `approximate_size`: bounds past the last key of a table once left out its index and filter, and of its large values as much. Of ten values of
-//! 1 MB half was missing.
+//! `approximate_size`: bounds past the last key of a table once left out its index and filter, and of its large values
+//! as much. Of ten values of 1 MB half was missing.
 
 use std::ops::Bound::{Excluded, Included, Unbounded};
 

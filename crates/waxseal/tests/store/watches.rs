@@ -1,5 +1,5 @@
-//! Every pair of a target and an operation: one that is accepted is logged when the operation is performed, every other one is
-//! refused with the reason.
+//! Every pair of a target and an operation: one that is accepted is logged when the operation is performed, every other
+//! one is refused with the reason.
 
 #![expect(clippy::disallowed_methods, reason = "the test damages files that the store made")]
 

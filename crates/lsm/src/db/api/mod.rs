@@ -329,8 +329,8 @@ impl Db {
 
     /// Creates a family and changes the configuration epoch. `epoch_of` receives the family's id once the family is
     /// durable and before it is visible. It returns the new lower half of the epoch, or `None` to keep the current one.
-    /// No batch built under the old epoch can thus write to the family. `epoch_of` may list the store's families, and must
-    /// make no other call to the store.
+    /// No batch built under the old epoch can thus write to the family. `epoch_of` may list the store's families, and
+    /// must make no other call to the store.
     pub fn create_family_with(
         &self,
         name: &str,
