@@ -2,6 +2,7 @@
 usable."""
 
 import gc
+import itertools
 import os
 import signal
 import threading
@@ -139,6 +140,21 @@ def test_a_salvage_hears_ctrl_c(path, tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         waxseal.salvage(path, tmp_path / "saved", progress=stop)
+
+
+def test_a_signal_ends_a_salvage_that_reports_no_progress(path, tmp_path, alarm, statuses):
+    with waxseal.open(path) as db:
+        db.put_many((b"%08d" % n, os.urandom(900)) for n in range(20_000))
+        db.flush()
+    for attempt in range(5):  # a signal just before or after the call interrupts nothing
+        with pytest.raises(Rang):
+            alarm(0.05)
+            for number in itertools.count():
+                waxseal.salvage(path, tmp_path / f"{attempt} {number}")
+        alarm(0)
+        if statuses[-1:] == [_abi.WAXSEAL_INTERRUPTED]:
+            break
+    assert statuses[-1:] == [_abi.WAXSEAL_INTERRUPTED]
 
 
 def test_a_handler_that_returns_ends_nothing(store):
