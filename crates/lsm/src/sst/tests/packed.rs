@@ -157,9 +157,11 @@ mod with_zstd {
             }
             let whole = table.dictionary().map(|dictionary| dictionary.bytes().to_vec());
             assert_eq!(whole.as_deref(), Some(SHARED), "byte {byte}");
+            assert!(!table.forget_damage(), "byte {byte}: the dictionary is there");
             bytes[at as usize + byte] ^= 0x5a;
             let table = opened(Memory::of(bytes), &finished, &Order::bytewise(), &Arc::new(Cache::new(0)));
             assert!(table.dictionary().is_none(), "byte {byte}");
+            assert!(table.forget_damage(), "byte {byte}: opened again, the table has its dictionary");
             let (mut served, mut refused) = (0, 0);
             for record in &records {
                 match got(&table, &record.key, MAX_SEQNO) {

@@ -286,6 +286,33 @@ fn a_block_that_was_hit_beside_its_part_hides_nothing() {
     }
 }
 
+/// An index that was rebuilt whole is as good as the stored one. A filter is not rebuilt, and an index without a block
+/// of its range stays incomplete while the table is open.
+#[test]
+fn a_table_that_lacks_a_part_is_to_be_opened_again_once_its_damage_has_passed() {
+    let records = records(60);
+    let (file, finished) = cut(&records, &small(), 4);
+    let table = open(file.bytes(), &finished).unwrap();
+    let span = table.table_index.spans()[1].clone();
+    let (index, filter) = (span.index.offset, span.filter.offset);
+    let block = table.handle(span.range.first).unwrap().offset;
+    let hits: [(&str, &[u64], bool); 5] = [
+        ("nothing", &[], false),
+        ("a block", &[block], false),
+        ("an index", &[index], false),
+        ("a filter", &[filter], true),
+        ("an index and a block", &[index, block], true),
+    ];
+    for (what, places, is_due) in hits {
+        let mut damaged = file.bytes();
+        places.iter().for_each(|at| damaged[*at as usize..][..16].iter_mut().for_each(|byte| *byte ^= 0x5a));
+        let table = open(damaged, &finished).unwrap();
+        let met = records.iter().filter(|record| got(&table, &record.key, record.seqno).is_err()).count();
+        assert_eq!(met > 0, places.contains(&block), "{what}");
+        assert_eq!(table.forget_damage(), is_due, "{what}");
+    }
+}
+
 #[test]
 fn no_bit_in_memory_of_a_top_or_a_part_hides_a_record() {
     let records = records(40);
