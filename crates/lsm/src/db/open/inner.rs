@@ -133,3 +133,39 @@ impl Drop for StoreHandle {
 pub(in crate::db) fn forked() -> Error {
     Error::invalid("forked: the store belongs to the parent process; open it anew")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ops::Bound;
+    use std::path::Path;
+
+    use super::*;
+    use crate::batch::Batch;
+    use crate::db::{At, Db, Parts};
+    use crate::env::sim::SimFs;
+    use crate::error::ErrorKind;
+    use crate::options::{Durability, Settings, Verify};
+    use crate::record::Kind;
+
+    /// A close sets its flag, then empties the views. A read that passed the check of the flag may find an empty view.
+    #[test]
+    fn a_read_of_an_emptied_view_is_refused() {
+        let parts = Parts { env: SimFs::new(1).env(1), ..Parts::real() };
+        let db = Db::open(Path::new("/store"), Settings::default(), parts).unwrap();
+        let (family, mut batch) = (db.family("default").unwrap(), Batch::new());
+        batch.push(family.id(), Kind::Put, b"key", b"value", db.companions()).unwrap();
+        db.commit(&mut batch, Durability::Os).unwrap();
+        assert!(db.get(&family, b"key", At::Latest, &mut |_| {}).unwrap());
+        db.inner().release();
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        for (what, outcome) in [
+            ("get", db.get(&family, b"key", At::Latest, &mut |_| {}).map(drop)),
+            ("get_record", db.get_record(&family, b"key", At::Latest, Verify::Always, &mut |_| {}).map(drop)),
+            ("multi_get", db.multi_get(&family, &[b"key"], At::Latest, &mut |_, _| {})),
+            ("cursor", db.cursor(&family, At::Latest, all).map(drop)),
+        ] {
+            assert_eq!(outcome.map_err(|error| error.kind().clone()), Err(ErrorKind::Closed), "{what}");
+        }
+        db.inner().closed.store(true, Ordering::Relaxed); // the rest of the close needs what was released
+    }
+}
