@@ -110,7 +110,9 @@ fn every_care_makes_readers_forget_damage_that_has_passed() {
         for name in sim.files(DIR).into_iter().filter(|name| name.ends_with(".tbl") || name.ends_with(".val")) {
             let path = Path::new(DIR).join(name);
             let each = (sim.read_all(&path).unwrap().len() as u64).div_ceil(PARTS);
-            hits.extend((0..PARTS).map(|part| (path.clone(), vec![part * each..(part + 1) * each])));
+            hits.extend(
+                (0..PARTS).map(|part| (path.clone(), std::iter::once(part * each..(part + 1) * each).collect())),
+            );
         }
         // The index and filter of the first blocks follow the data. Without a block, the index is not rebuilt whole.
         let (first_block, first_part) = (64..128, data_end..data_end + 200);
