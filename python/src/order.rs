@@ -1,7 +1,7 @@
 //! Orders of keys that functions of Python's say.
 //!
-//! The handler of a signal may raise at any instruction of such a function, and leave it without an answer. What it
-//! raises is kept for the end of the call in which the library compares, and the function is asked again: it has no
+//! The handler of a signal may raise at any instruction of such a function, and leave it without an answer. Its
+//! exception is kept for the end of the call in which the library compares, and the function is asked again: it has no
 //! answer yet, and the library cannot go on without one.
 
 use std::ffi::c_void;

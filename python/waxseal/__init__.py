@@ -171,8 +171,8 @@ def open(
 
     `comparator` is the order of the family `default`: its name, and a function of two keys that is negative, 0 or positive;
     `comparators` are those that other families have, as pairs or as a mapping from name to function. An order is for all time: the store is laid out by it. A function that raises
-    ends the store, whose calls are `CallbackError` from then on; what was acknowledged is there when it is opened again. What the handler of a
-    signal raises in such a function (Ctrl-C) is raised by the call of the store, and ends nothing: the function is asked again.
+    ends the store, whose calls are `CallbackError` from then on; what was acknowledged is there when it is opened again. An exception of a
+    signal's handler in such a function (Ctrl-C) is raised by the call of the store, and ends nothing: the function is asked again.
     """
     if mode not in MODES:
         raise ValueError(f"mode is 'r', 'w', 'c' or 'n', not {mode!r}")
@@ -225,7 +225,7 @@ def salvage(
     accept_loss: Optional[bool] = None,
     stores: Optional[Iterable[str]] = None,
 ) -> Report:
-    """Saves what can be read of a store that cannot be opened into a new one. What was lost is in the report, and, unless losses are accepted,
+    """Saves what can be read of a store that cannot be opened into a new one. Losses are in the report, and, unless losses are accepted,
     fenced in the new store. Without a manifest, files of another store are left alone: damage with the outcome "left_alone". Where nothing
     tells which store is meant, the error lists their ids, and `stores` names those to take."""
     there, here = os.fsencode(source), os.fsencode(target)

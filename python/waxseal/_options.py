@@ -172,7 +172,7 @@ class Order:
         #: The first exception of the function; the store is unusable from then on.
         self.raised: Optional[BaseException] = None
         self._compare = compare
-        #: What the library calls, and the context that it hands on.
+        #: The function that the library calls, and the context that it passes.
         self.hook, self.context = self._entry()
 
     def arguments(self) -> Tuple[Any, ...]:

@@ -62,7 +62,7 @@ class Event:
     time: int
     #: The sequence number of its commit.
     seqno: int
-    #: What else there is to say, by name: numbers, texts, bytes; a name that stands there twice has a list. The `options` of a
+    #: Further facts of the event, by name: numbers, texts, bytes; a name that stands there twice has a list. The `options` of a
     #: registration are a dict with the names and words of `register`.
     fields: Dict[str, Any]
     #: In a lineage: number of steps between this event and the requested file.

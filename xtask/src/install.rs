@@ -61,7 +61,7 @@ const LIBRARIES: &[Library] = &[
     },
 ];
 
-/// What the caller asked for.
+/// The caller's choice.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Place {
     prefix: PathBuf,
@@ -87,7 +87,7 @@ impl Place {
             }
         }
         let prefix = PathBuf::from(prefix?);
-        // What is relative would mean another place in the pkg-config file than here.
+        // A relative path would mean another place in the pkg-config file than here.
         let place =
             Place { prefix, destdir: destdir.map(PathBuf::from), profile: profile.unwrap_or("dist").to_owned() };
         (pairs.remainder().is_empty() && place.prefix.is_absolute()).then_some(place)
@@ -200,7 +200,7 @@ fn strip_archive(archive: &Path) -> Result<(), String> {
     printed(Command::new("objcopy").arg("--strip-debug").arg(archive)).map(drop)
 }
 
-/// What a program prints; an error if it fails.
+/// Returns the output of a program; an error if it fails.
 fn printed(command: &mut Command) -> Result<Vec<u8>, String> {
     let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
     match output.status.success() {

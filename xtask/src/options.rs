@@ -37,7 +37,7 @@ pub(crate) fn run(root: &Path, check: bool) -> ExitCode {
     }
 }
 
-/// What breaks the rule that the page is current.
+/// Returns the violations of the rule that the page is current.
 pub(crate) fn faults(root: &Path) -> Vec<String> {
     match page(root) {
         Ok((now, made)) if now == made => Vec::new(),

@@ -12,13 +12,13 @@ use std::sync::OnceLock;
 /// Where the environment is, below the target folder.
 const ENVIRONMENT: &str = "python-tests";
 
-/// What the tests need beside the package: its readers of Arrow, and who checks its types.
+/// The packages that the tests need beside ours: its readers of Arrow, and who checks its types.
 const BESIDE: &[&str] = &["pytest", "mypy", "typing_extensions", "pyarrow", "polars", "duckdb"];
 
 /// The oldest Python that the package runs on.
 pub(crate) const OLDEST: (u32, u32) = (3, 10);
 
-/// The interpreter of the environment, which is made once. What went wrong otherwise.
+/// Returns the interpreter of the environment, which is made once; otherwise the error.
 pub(crate) fn environment(root: &Path, python: &str) -> Result<PathBuf, String> {
     static MADE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     MADE.get_or_init(|| make(root, python)).clone()

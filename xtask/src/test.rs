@@ -18,7 +18,7 @@ enum Face {
     Python,
 }
 
-/// What a run is started with.
+/// The program of a run.
 enum Program {
     Cargo,
     /// `cargo test` of the one build with planted bugs.
@@ -139,7 +139,7 @@ const PYTEST: &[&str] = &["-I", "-m", "pytest", "--quiet", "--config-file", "pyt
 /// Tests that sweep or draw many cases take fewer when this variable is set.
 const QUICK: &str = "WAXSEAL_QUICK";
 
-/// What the caller asked for.
+/// The caller's choice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Choice {
     face: Option<Face>,

@@ -1,4 +1,4 @@
-//! What many families cost: `families FAMILIES DIR`.
+//! The cost of many families: `families FAMILIES DIR`.
 //!
 //! Makes FAMILIES column families one by one, puts a record into each, flushes, closes, opens the store for writing and
 //! read-only, and settles it. A line with the seconds of each. The directory must be empty: two sizes tell whether a

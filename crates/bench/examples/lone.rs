@@ -1,4 +1,4 @@
-//! What one synced writer pays beside the disk: `lone ROUNDS DIR`.
+//! The cost of one synced writer beside the disk: `lone ROUNDS DIR`.
 //!
 //! Turn by turn, in one process: so many puts that are synced, then as many pages written with `pwrite` into a file
 //! that was written before, and synced with `fdatasync`. Whatever else the machine does meets both alike. One line:

@@ -1,4 +1,4 @@
-//! What seals cost, step by step, with everything in the processor's caches.
+//! The cost of seals, step by step, with everything in the processor's caches.
 //!
 //! `cargo bench -p waxseal-meta` measures; `cargo test -p waxseal-meta --benches` does each step once.
 

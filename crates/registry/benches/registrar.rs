@@ -1,4 +1,4 @@
-//! What a commit pays on its way through the registrar, and what it costs to ask the log: on a whole store in memory.
+//! The cost of a commit in the registrar, and of a query of the log: on a whole store in memory.
 //!
 //! `cargo bench -p waxseal-registry` measures; under `cargo test` each step is done once. A name says operation, object
 //! and condition.

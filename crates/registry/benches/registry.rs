@@ -1,4 +1,4 @@
-//! What a write pays for being watched, or for not being.
+//! The cost of a watched write, and of one that is not watched.
 //!
 //! `cargo bench -p waxseal-registry` measures; under `cargo test` each step is done once. A name says operation, object
 //! and condition.

@@ -218,8 +218,8 @@ impl Db {
         self.inner.engine.family_metrics(name)
     }
 
-    /// What was done with seals since the store was opened: made, given, adopted, found damaged. None if it was opened
-    /// plain.
+    /// Returns the counts of seals since the store was opened: made, given, adopted, found damaged. Returns `None` for
+    /// a plain store.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {

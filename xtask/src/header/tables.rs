@@ -23,7 +23,7 @@ pub(crate) fn expanded(text: &str) -> Result<String, String> {
     Ok(out)
 }
 
-/// What a macro declares.
+/// The declarations of a macro.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shape {
     /// Functions that return a status, with the sentence on threads that they get.

@@ -23,11 +23,11 @@ const STOREYS: &[&[&str]] = &[
     &["waxseal-papers", "waxseal-fuzz"],
 ];
 
-/// What the tests of a package may import although it is above: the tests of the engine share their tools with the
-/// crates above it, and the paper's store is in the laboratory. The libraries are built without them.
+/// Packages that the tests of another may import although they are above: the tests of the engine share their tools
+/// with the crates above it, and the paper's store is in the laboratory. The libraries are built without them.
 const FOR_TESTS: &[(&str, &str)] = &[("waxseal-lsm", "waxseal-testing"), ("waxseal-meta", "waxseal-lab")];
 
-/// What only tests import, and packages for development that stand above.
+/// Packages that only tests import, and packages for development above them.
 const TEST_BENCH: &str = "waxseal-testing";
 
 /// Packages that are not shipped.

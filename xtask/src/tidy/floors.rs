@@ -27,7 +27,7 @@ struct Import {
     place: String,
 }
 
-/// What breaks the order of the floors.
+/// Returns the violations of the order of the floors.
 pub(super) fn faults(root: &Path) -> Vec<String> {
     let crates = CRATES.iter().flat_map(|folder| faults_in(root, folder));
     crates.chain(FOLDERS.iter().flat_map(|(sources, folder)| faults_inside(root, sources, folder))).collect()
@@ -100,7 +100,7 @@ fn floors(lib: &str) -> Vec<Vec<String>> {
 
 /// Modules that lib.rs declares and no floor holds.
 fn unlisted(floors: &[Vec<String>], lib: &str) -> Vec<String> {
-    // What only tests see stands on no floor.
+    // Modules that only tests compile have no floor.
     let declared = lib.replace("#[cfg(test)]\nmod ", "");
     let declared = declared.lines().filter_map(|line| {
         let line = line.strip_prefix("pub ").unwrap_or(line);
@@ -156,7 +156,7 @@ fn target(module: &[String], path: &NamedPath) -> Option<Vec<String>> {
     Some(here)
 }
 
-/// What is said of an import that does not look downward.
+/// Returns the message for an import that does not go downwards.
 fn not_below(import: &Import) -> String {
     format!("{}: {} imports {}, which is not below it", import.place, import.from, import.to)
 }

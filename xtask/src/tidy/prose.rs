@@ -47,7 +47,7 @@ const PARTS: &[Part] = &[
     Part { name: "*.md", opaque: 100, starts: 6 },
 ];
 
-/// What the sentences of a part come to.
+/// The counts of a part's sentences.
 #[derive(Default)]
 struct Count {
     sentences: usize,

@@ -1,4 +1,4 @@
-//! What stands in the repository makes sense in every clone: no page or source names a folder of somebody's machine.
+//! The text of the repository makes sense in every clone: no page or source names a folder of somebody's machine.
 
 use std::path::Path;
 

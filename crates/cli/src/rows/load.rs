@@ -117,7 +117,7 @@ fn load_in_batches(
     Ok(records)
 }
 
-/// What did not exist before a load: if nothing was committed, a failed load removes it again.
+/// The store and the family, as far as a load created them: a failed load that committed nothing removes them again.
 #[derive(Clone, Copy)]
 struct CreatedByLoad {
     store: bool,

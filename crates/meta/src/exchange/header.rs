@@ -21,7 +21,7 @@ pub const NAME: &str = "EXCHANGE";
 pub struct Manifest {
     /// Unique id of this export.
     pub uid: Uid,
-    /// What the tables store with the records.
+    /// The metadata that the tables store with the records.
     pub form: Form,
     /// The name of the key order.
     pub comparator: String,

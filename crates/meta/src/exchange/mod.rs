@@ -40,7 +40,7 @@ use crate::protector::seal_of;
 use crate::provider::EXPIRY;
 use crate::seal::Seal;
 
-/// What the tables of an export store with the records.
+/// The metadata that the tables of an export store with the records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Form {

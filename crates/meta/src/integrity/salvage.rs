@@ -228,7 +228,7 @@ struct Salvage<'a> {
     db: &'a Db,
     accepts: bool,
     state: Option<ManifestState>,
-    /// What is not this store's, where no manifest says what is.
+    /// Files of other stores, if no manifest names the files of this one.
     others: Others,
     report: Report,
     families: BTreeMap<u32, Taker>,

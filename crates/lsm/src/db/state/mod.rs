@@ -1,4 +1,4 @@
-//! What all owners share.
+//! The state that all owners share.
 //!
 //! ```text
 //! store_log.rs  `StoreLog`: the log's durable position, the visible seqno, halting (I09); panics.rs: callbacks that panic
