@@ -131,6 +131,8 @@ def test_no_more_events_of_the_engine_are_kept_than_should(path):
         for n in range(200):
             db[b"key"] = b"%d" % n
             db.flush()
+            if n % 10 == 9:
+                db.compact()  # events of live tables stay, and there are few then, however busy the machine is
         assert len(db.query_all("engine:flush")) < 100
         assert len(db.query_all("default.key")) == 200
 
