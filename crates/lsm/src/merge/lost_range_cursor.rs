@@ -1,11 +1,11 @@
-//! Lost ranges as a source of the merge. Each is shown as a record of kind `Fence`, at the end of its
-//! range at which the walk enters it.
+//! Lost ranges as a source of the merge. Each is shown as a record of kind `Fence`, at the end of its range at which the
+//! walk enters it.
 //!
 //! In:     the lost ranges in a family's manifest, or the range of a table that cannot be opened. There are few.
 //! Out:    each lost range once per direction, in the order in which the walk enters them; after a search into a range,
-//! at
-//!         the target of the search. Forward, a lost range comes after the versions of that key that are newer than its
-//!         bound: such versions survived the loss, and reads may return them.
+//!         at the target of the search. A merge that turns around searches again. Forward, a lost range comes after the
+//!         versions of that key that are newer than its bound: such versions survived the loss, and reads may return
+//!         them.
 
 use std::cmp::Ordering;
 use std::sync::Arc;

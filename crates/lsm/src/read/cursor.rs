@@ -6,9 +6,8 @@
 //!         skipped wherever they appear, so memtables may grow during the walk.
 //! Errors: an error from a source, or a record of a reserved kind that would be the result, leaves the cursor invalid
 //!         until the next seek.
-//! Lost ranges: a source that has lost records shows a lost range. The cursor returns one error for it and is invalid,
-//! but its
-//!         next step continues after the damage. Until then, records that lost ones may have superseded are skipped;
+//! Losses: a source that has lost records shows a lost range. The cursor returns one error for it and is invalid, but
+//!         its next step continues after the damage. Until then, records that lost ones may have superseded are skipped;
 //!         newer ones are shown.
 //!
 //! Forward, the first version at or below the seqno is the result, and the cursor stays at it without copying: only
