@@ -635,7 +635,7 @@ impl Outputs<'_> {
         let finished: Finished = open.writer.finish()?;
         match self.job.unsynced {
             _ if planted!(EditBeforeTableSync, true, false) => {}
-            Some(unsynced) => unsynced.add(name, open.file, finished.size),
+            Some(unsynced) => unsynced.add(name, open.file, finished.size)?,
             None => open.file.sync_data().during(|| format!("syncing {name}"))?,
         }
         self.written.tables.push(TableMeta {

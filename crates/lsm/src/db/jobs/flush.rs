@@ -101,10 +101,9 @@ impl Flusher {
         through: Seqno,
     ) -> Vec<Frozen<'a>> {
         let most_bytes = self.context().settings.memtable_bytes / GROUP_PART;
-        let most = (self.catalog().open_tables.files().most() / GROUP_PART).clamp(1, MOST_OF_GROUP);
         let (mut group, mut bytes) = (Vec::new(), 0);
         while let Some(family) = families.peek()
-            && group.len() < most
+            && group.len() < MOST_OF_GROUP
         {
             let frozen = Frozen::of(family, through);
             bytes += frozen.iter().map(Frozen::bytes).sum::<usize>();
@@ -173,7 +172,7 @@ impl Flusher {
         );
         self.store_log().check_halted()?; // a halted store may pass `sync_log`, but no edit could name its tables
         let (families, next_file) = (self.catalog().families(), || self.catalog().new_file_number());
-        let unsynced = UnsyncedTables::default();
+        let unsynced = UnsyncedTables::new((self.catalog().open_tables.files().most() / GROUP_PART).min(MOST_UNSYNCED));
         let shared = (group.len() > 1).then_some(&unsynced);
         let level0 = Level0 { unsynced: shared, ..Level0::of_store(self.catalog(), &families, &next_file) };
         let room = job_room(&self.context().cache, 0, 1, group.iter().map(Frozen::records).max().unwrap_or(0));
@@ -269,10 +268,13 @@ impl Flusher {
     }
 }
 
-/// Maximum number of families flushed by one edit.
-const MOST_OF_GROUP: usize = 128;
+/// Maximum number of families flushed by one edit. Each edit visits all families, to decide stalls and compactions.
+const MOST_OF_GROUP: usize = 4096;
 
-/// A group may take this fraction (1/4) of a memtable's budget, and of the open-file bound.
+/// Maximum number of tables of a group that are written before they are synced.
+const MOST_UNSYNCED: usize = 128;
+
+/// A group may take this fraction (1/4) of a memtable's budget, and keep this fraction of the open-file bound unsynced.
 const GROUP_PART: usize = 4;
 
 /// Frozen memtables of a family that are flushed together.

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::directory::{no_store, remove_ours};
 use super::opening::Opening;
-use super::replay::Replay;
+use super::replay::{MOST_UNSYNCED, Replay};
 use crate::batch::Binding;
 use crate::compaction::UnsyncedTables;
 use crate::db::catalog::FamilyMap;
@@ -534,7 +534,7 @@ impl Opening<'_> {
             cache,
             dead_files,
             open_tables,
-            unsynced: UnsyncedTables::default(),
+            unsynced: UnsyncedTables::new(MOST_UNSYNCED),
             values: LoggedValues::new(self.env().fs.clone(), self.dir, self.parts.companions.clone()),
             came_in: 0,
             lost: Vec::new(),

@@ -30,7 +30,7 @@ use crate::version::{EditChange, ObsoleteList, OpenTables, TableMeta};
 use crate::wal::{Replayed, Stop};
 
 /// Maximum number of tables that are synced together.
-const MOST_UNSYNCED: usize = 64;
+pub(super) const MOST_UNSYNCED: usize = 64;
 
 /// Reads log frames into memtables, and flushes these to tables when they grow too large.
 pub(super) struct Replay<'a> {
@@ -191,9 +191,6 @@ impl Replay<'_> {
         };
         let memtables: Vec<_> = view.frozen.iter().map(|generation| generation.memtable.clone()).collect();
         let flushed = write_level0(&level0, family, &memtables)?;
-        if self.unsynced.count() >= MOST_UNSYNCED {
-            self.unsynced.sync()?;
-        }
         self.added.extend(flushed.parts(family).flat_map(|part| part.changes()));
         // Later flushes look up keys in these tables.
         let blind = planted!(RecoveryLooksPastItsTables, true, false);
