@@ -294,7 +294,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         written: Box::new([0; 64]),
         paths: false,
     };
-    // A store to begin with: most of what can be called is about one.
+    // Most functions need a store, so open one first.
     let mut made = [0; 2];
     unsafe {
         let place = |place: &mut usize| std::ptr::from_mut(place).expose_provenance();

@@ -120,7 +120,7 @@ fn mark(offset: u64, nonce: u64, role: u64) -> u64 {
     v | mix(v ^ nonce ^ role << 48) >> 48 << 48
 }
 
-/// Computes the CRC of a block anew, in the block; None if it does not lie in the file.
+/// Computes the CRC of a block and stores it there. Returns `None` if the block exceeds the file.
 fn mend_block(data: &mut [u8], end: usize, offset: u64, stored: usize, role: u64) -> Option<u32> {
     let at = usize::try_from(offset).ok().filter(|at| *at >= HEADER)?;
     let behind = at.checked_add(stored)?.checked_add(1).filter(|behind| behind + 4 <= end)?;
@@ -207,8 +207,7 @@ mod tests {
 
     type Mender = fn(&mut [u8]);
 
-    /// A file that no one changed is mended into itself: every seed shows that the mender finds the sums where they
-    /// are.
+    /// The mender leaves every unchanged seed as it is, so it finds all checksums at their offsets.
     #[test]
     fn seeds_stay_as_they_are() {
         let folders: [(&str, Mender); 3] = [("manifest", manifest), ("table", table), ("wal", segment)];

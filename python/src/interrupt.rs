@@ -1,5 +1,5 @@
-//! Signals during calls: what the library asks while a call of Python's main thread goes on, and what a signal's
-//! handler raised inside of a comparator. It is kept here until the call that it met is over, which raises it.
+//! Signals during calls of Python's main thread. The library polls for them during long calls. An exception that a
+//! signal handler raised inside a comparator is kept here until the interrupted call ends, which then raises it.
 
 use std::cell::RefCell;
 use std::ffi::c_void;

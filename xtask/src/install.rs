@@ -34,7 +34,7 @@ struct Library {
     file: &'static str,
     /// The header in the folder, and below the prefix.
     header: (&'static str, &'static str),
-    /// Configuration files: the template in the folder, without its `.in`, and the folder below the prefix.
+    /// Configuration files: the template's name without `.in`, and the destination folder below the prefix.
     configs: &'static [(&'static str, &'static str)],
 }
 
@@ -145,7 +145,7 @@ fn put_library(root: &Path, place: &Place, built: &Path, library: &Library) -> R
     })
 }
 
-/// A template with the names of this installation in it.
+/// Returns a template filled with the paths and versions of this installation.
 fn filled(template: &str, place: &Place) -> String {
     let mut numbers = VERSION.split('.');
     let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
@@ -219,7 +219,7 @@ fn write(file: &Path, bytes: &[u8]) -> Result<(), String> {
     std::fs::write(file, bytes).map_err(|error| format!("{}: {error}", file.display()))
 }
 
-/// Builds all of them and gives the folder in which they are.
+/// Builds the libraries and the tool; returns the target folder.
 fn build(root: &Path, profile: &str) -> Result<PathBuf, String> {
     let mut cargo = Command::new(crate::cargo());
     cargo.args(["build", "--quiet", "--locked", "--profile", profile]).current_dir(root);

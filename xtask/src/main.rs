@@ -1,7 +1,7 @@
 //! The workspace's own chores, as `cargo xtask VERB`.
 //!
-//! `test` runs what proves the workspace, in Rust, C and Python; `tidy` runs the rules of the house alone. Nothing here
-//! is shipped, and nothing here has a dependency: a clone with cargo can run it.
+//! `test` runs what proves the workspace, in Rust, C and Python; `tidy` runs the rules of the house alone. The
+//! program is not shipped and has no dependencies: a clone with cargo can run it.
 
 #![allow(
     clippy::disallowed_methods,
@@ -62,7 +62,7 @@ fn root() -> PathBuf {
     package.parent().unwrap_or(package).to_path_buf()
 }
 
-/// The cargo that runs us, or the one on the path.
+/// Returns the cargo that started this program, or else the one on the path.
 fn cargo() -> String {
     std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
 }

@@ -1,5 +1,4 @@
-//! The Python package, ready to be tested: an environment of its own, with the package and those that it is tested
-//! beside.
+//! Prepares a virtual environment with the Python package and the packages that its tests compare it with.
 //!
 //! In: the workspace. Out: the interpreter of `target/python-tests`. The library and the tool are built as the
 //! workspace's tests build theirs, so that nothing of the engine is compiled twice; the package is installed as anybody

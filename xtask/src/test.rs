@@ -34,7 +34,7 @@ struct Run {
     name: &'static str,
     program: Program,
     arguments: &'static [&'static str],
-    /// A folder and a part of a file name in it: without such a file there is nothing to run yet.
+    /// A folder and a part of a file name; without a matching file the run is skipped.
     needs: Option<(&'static str, &'static str)>,
 }
 
@@ -241,7 +241,7 @@ fn say(out: &mut impl Write, line: &str) {
     let _ = writeln!(out, "{line}");
 }
 
-/// Runs one program to its end. None if it was skipped, which it says in one line.
+/// Runs one program to its end. Returns `None` if it was skipped, with a line that says so.
 fn execute(root: &Path, run: &Run, quick: bool, out: &mut impl Write) -> Option<Tally> {
     say(out, &format!("== {}", run.name));
     let failed = Some(Tally { passed: 0, failed: 1 });

@@ -15,7 +15,7 @@ use std::ptr::{null, null_mut};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use waxseal::Db;
 
-/// Records of a store, or a few if nothing is measured.
+/// Returns the number of records in a store: few unless cargo measures (`--bench`).
 fn records() -> u64 {
     if std::env::args().any(|argument| argument == "--bench") { 100_000 } else { 100 }
 }

@@ -1,9 +1,9 @@
 //! `killloop`: a child writes with several threads and is killed; every acknowledged write must exist afterwards.
 //!
 //! Each thread has its own keys and its own sequence of operations, derived from the seed. After an acknowledgement it
-//! appends the operation's number to its own file, which the kernel keeps when the process dies. After the kill, the
-//! state of each thread's keys must be that after all acknowledged operations, or after one more (the one in flight),
-//! and nothing between. The next child continues with the same store. Some children are killed during recovery.
+//! appends the operation's number to its own file, which the kernel keeps when the process dies. After the kill, each
+//! thread's keys must show all acknowledged operations, and either the whole operation in flight or no part of it. The
+//! next child continues with the same store. Some children are killed during recovery.
 
 use crate::engine::{self, Engine, Name, Op, Rows, Settings, Start, View};
 use crate::gate::{Gate, conclude};

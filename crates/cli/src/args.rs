@@ -237,7 +237,7 @@ pub(crate) struct Load {
     /// that `scan --json` prints.
     #[arg(long, value_name = "COL")]
     pub(crate) key: Option<String>,
-    /// Load all rows by one commit, or none of them. They are parsed into memory first. Not for trees.
+    /// Load all rows in one commit: a bad row cancels the load. Rows are parsed into memory first. Not for trees.
     #[arg(long)]
     pub(crate) atomic: bool,
     /// Report and count rows that cannot be loaded, and load the others. Default: stop at the first one. Not for trees.

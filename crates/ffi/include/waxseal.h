@@ -3652,7 +3652,7 @@ int32_t waxseal_care_options_add_store(waxseal_care_options_t *options,
                                        waxseal_error_t **error);
 
 /**
- * Who hears of the progress of any pass, and may end it; null: nobody.
+ * Sets the function that receives the progress of any pass and may end it; null: no function.
  *
  * One thread at a time.
  */

@@ -202,7 +202,7 @@ pub unsafe extern "C" fn waxseal_care_options_add_store(
 setters! {
     field;
 
-    /// Who hears of the progress of any pass, and may end it; null: nobody.
+    /// Sets the function that receives the progress of any pass and may end it; null: no function.
     fn waxseal_care_options_set_progress(
         options: *mut waxseal_care_options_t,
         progress: waxseal_progress_fn,

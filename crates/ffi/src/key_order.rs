@@ -105,7 +105,7 @@ impl Comparator for GivenOf {
 }
 
 impl GivenOf {
-    /// What the function says, once it does not take that back.
+    /// Calls the function, and again while it takes its answer back.
     fn ask(&self, a: &[u8], b: &[u8]) -> i32 {
         let Given { function, context, .. } = &*self.given;
         let outer = AGAIN.replace(false); // of a comparator that called another store

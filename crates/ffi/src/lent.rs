@@ -248,8 +248,8 @@ impl Buffer<'_> {
             return false;
         }
         if !bytes.is_empty() {
-            // SAFETY: the buffer is not null, since it was checked and has room for at least one byte. It has room for
-            // all written bytes. It belongs to the caller, so it does not overlap memory that the library lends.
+            // SAFETY: the buffer was checked, so a non-empty one is not null. It has room for all written bytes. It
+            // belongs to the caller, so it does not overlap memory that the library lends.
             unsafe { self.data.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) }
         }
         true

@@ -35,7 +35,7 @@ const _: () = assert!(IDENTITY_AT + 16 + 4 + MOST_ANCESTORS * ANCESTOR_BYTES + 8
 pub struct StoreIdentity {
     /// The store's uid.
     pub store: Uid,
-    /// The parents of the checkpoint: the store from which it was made, then that store's own parent, and so on.
+    /// The chain of parent stores if this store is a checkpoint, the direct parent first.
     pub ancestors: Vec<Ancestor>,
 }
 

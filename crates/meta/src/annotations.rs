@@ -3,9 +3,10 @@
 //!
 //! In:     the companions of a record, as arbitrary bytes.
 //! Out:    the position of its seal, its marks, its entries; or an error if they cannot be decoded.
-//! Holds:  a length is compared with the remaining bytes before it is used (I10). There is at most one seal, one list
-//!         and one stamp. Entries ascend by provider, without duplicates. Each entry has flags for "the seal covers it"
-//!         and "an unknown protector may drop it", so that it can be checked and copied without knowing its provider.
+//! Holds:  a length is compared with the remaining bytes before it is used (I10). A record has at most one seal, one
+//!         list and one stamp. Entries ascend by provider, without duplicates. Each entry has flags for "the seal
+//!         covers it" and "an unknown protector may drop it", so that it can be checked and copied without knowing its
+//!         provider.
 //!
 //! An entry outside the seal has its own CRC, started from the hash of its record's key, which detects flipped bits and
 //! entries of other records. An entry inside has no CRC, because the seal covers it.

@@ -1,6 +1,6 @@
 //! The check at the end of a stamp, and the lengths of stamps. Pure.
 //!
-//! In:     the content of a stamp, any bytes; the hash of the key beside which it was found.
+//! In:     the content of a stamp, any bytes; the hash of its record's key.
 //! Out:    whether the two belong together.
 
 use waxseal_lsm::checksum::{hash, mix};

@@ -56,8 +56,8 @@ pub(crate) fn family(db: &Db, name: &str) -> Result<Family> {
 /// A visitor of rows: receives key and value.
 pub(crate) type See<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> Result<()>;
 
-/// Shows the rows that can be read; true if others were met, or may have stood between them. Errors: those that are of
-/// no damage.
+/// Passes the readable rows to `see`. Returns true if a row was damaged or may be lost. Fails with any error except
+/// damage and `FormatTooNew`.
 pub(crate) fn readable_rows(db: &Db, name: &str, see: See<'_>) -> Result<bool> {
     let mut damaged = false;
     walk(db, name, see, &mut |error| {

@@ -300,7 +300,7 @@ impl Operations {
         operation.known_name().map(str::to_owned).or_else(defined).unwrap_or_else(|| format!("{operation:?}"))
     }
 
-    /// Rows of names are lost. Defined again, a name has the number that it had: that is a function of the name.
+    /// Records that rows of names are lost. A name defined again gets its old number, which is a hash of the name.
     pub(crate) fn lose_names(&mut self) {
         self.has_losses = true;
     }

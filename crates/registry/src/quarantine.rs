@@ -178,9 +178,8 @@ pub(crate) fn read(db: &Db) -> Result<Vec<Case>> {
     rows(db).map(|(rows, _)| cases(rows))
 }
 
-/// Makes up rows that are missing, and deletes those of cases that are not kept: nobody writes meanwhile. A store
-/// without room for that does it another time. Gives all cases that stay, and whether there were others that cannot be
-/// read.
+/// Adds missing rows and deletes the rows of expired cases; no other thread writes meanwhile. On a full disk both wait
+/// for the next open. Returns the remaining cases, and whether some rows are unreadable.
 pub(crate) fn make_up(db: &Db, clock: &EventClock) -> Result<(Vec<Case>, bool)> {
     let (mut rows, damaged) = rows(db)?;
     for row in &rows {

@@ -1,4 +1,4 @@
-//! A store that is read while it is written, and a checkpoint of it: `cargo run -p waxseal --example beside_a_writer`.
+//! Reads a store beside its writer, and makes a checkpoint: `cargo run -p waxseal --example beside_a_writer`.
 //!
 //! The reader takes no lock and writes nothing; it may as well live in another process.
 

@@ -204,8 +204,8 @@ impl Builder {
         integrity::verify_closed(&ready.path, ready.settings, ready.parts, options)
     }
 
-    /// Reads what can still be read of this store and writes it into a new one in `to`: see [`Db::salvage`]. Errors:
-    /// `Invalid` if `to` is not new or empty, or if no manifest is left and files of several stores are there
+    /// Copies all readable records of this store into a new store at `to`: see [`Db::salvage`]. Errors: `Invalid` if
+    /// `to` is not new or empty, or if no manifest is left and files of several stores are there
     /// ([`SalvageOptions::stores`] names one), `Locked`, `Io`.
     pub fn salvage(self, to: impl AsRef<Path>, options: SalvageOptions<'_>) -> Result<Report> {
         let ready = self.prepare()?;

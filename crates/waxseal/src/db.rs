@@ -203,7 +203,7 @@ impl Db {
     }
 
     /// The counters and sizes of one column family, one of the store's own too; `metrics` looks at the tables of all.
-    /// None if there is no family of this name.
+    /// Returns `None` if no family has this name.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {

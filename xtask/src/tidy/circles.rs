@@ -78,7 +78,7 @@ fn child(folder: &[String], path: &[String]) -> Option<String> {
     path.strip_prefix(folder)?.first().cloned()
 }
 
-/// The modules of the circles: what is left without modules that import none of the others, or that none imports.
+/// Returns the modules of the circles: repeatedly removes each module that imports no other or is imported by none.
 fn circle(mut imports: Imports) -> Option<Vec<String>> {
     loop {
         let imported: BTreeSet<String> = imports.values().flatten().cloned().collect();

@@ -23,8 +23,8 @@ const STOREYS: &[&[&str]] = &[
     &["waxseal-papers", "waxseal-fuzz"],
 ];
 
-/// Packages that the tests of another may import although they are above: the tests of the engine share their tools
-/// with the crates above it, and the paper's store is in the laboratory. The libraries are built without them.
+/// Pairs of packages: the tests of the first may import the second, although it is above. The tests of the engine share
+/// their tools with the crates above it, and the paper's store is in the laboratory. The libraries are built without.
 const FOR_TESTS: &[(&str, &str)] = &[("waxseal-lsm", "waxseal-testing"), ("waxseal-meta", "waxseal-lab")];
 
 /// Packages that only tests import, and packages for development above them.

@@ -19,7 +19,7 @@ const FOLDERS: &[(&str, &str)] = &[("crates/lsm/src", "sst"), ("crates/lsm/src",
 const EXCEPTIONS: &[(&str, &str, &str)] =
     &[("env", "checksum", "random numbers and uids are mixed by the ground's bijection, which imports nothing")];
 
-/// An import of one module by another, and where it stands.
+/// An import of one module by another, and its file and line.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Import {
     from: String,

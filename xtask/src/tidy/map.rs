@@ -10,7 +10,7 @@ const LONGEST: usize = 20 * 1024;
 /// Folders in which a path of the page may begin.
 const STARTS: &[&str] = &["crates/lsm/src", ""];
 
-/// Paths on the page that do not exist, and the page itself if it is too long.
+/// Returns the missing paths that the page names, and the page itself if it is too long.
 pub(super) fn faults(root: &Path) -> Vec<String> {
     let page = std::fs::read_to_string(root.join(PAGE)).unwrap_or_default();
     faults_of(&page, |path| STARTS.iter().any(|start| root.join(start).join(path).exists()))

@@ -1,4 +1,4 @@
-//! Rules about single source files: what they may touch, what they may hold, how long they are.
+//! Rules for single source files: permitted calls, permitted content, length.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The data of one step in progress: what all its threads share, and what each of them counts.
+//! The data of one step in progress: facts shared by all threads, and the counters of each thread.
 
 use super::{Plan, Step};
 use crate::engine::Engine;

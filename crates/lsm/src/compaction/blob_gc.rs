@@ -99,9 +99,9 @@ fn worst_first<'a>(files: impl Iterator<Item = (&'a Uid, &'a LiveValues)>) -> Ve
     worst
 }
 
-/// Returns a limit on the value bytes moved before the first of these files is freed. It is four times the size of the
-/// tables, which are rewritten for it, but at most 1/8 of all data, and at least the output of one merge. `held`,
-/// `alive`: bytes of tables, and of the values they point to.
+/// Returns a limit on the value bytes moved before the first of these files is freed. The limit is four times the size
+/// of the rewritten tables, but at most 1/8 of all data, and at least the output of one merge. `held`, `alive`: bytes
+/// of tables, and of the values they point to.
 pub fn most_at_once(table_bytes: u64, held: u64, alive: u64) -> u64 {
     let worth = held.saturating_mul(4).min(held.saturating_add(alive) / 8);
     worth.max(table_bytes.saturating_mul(MERGE_TABLES))

@@ -11,8 +11,8 @@
 //! ```text
 //! half     four bytes of a key, as a number, after the first `skip` bytes
 //! range    from the record `low` on, up to the record `high`, which belongs to the next node; neither ever changes
-//! skip     the length of the common prefix of all keys of the range. In an inner node with an open end: of its
-//!          separators; keys with another prefix sort before or after all of them
+//! skip     the length of the common prefix of all keys of the range. An inner node with an open end uses the prefix of
+//!          its separators; keys without this prefix sort before or after all separators
 //! ```
 //!
 //! A reader may do the following beside the writer. It may read slots below a count that it has loaded; the number of

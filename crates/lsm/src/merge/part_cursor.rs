@@ -1,4 +1,4 @@
-//! The cursor of one part of a tier: a table's, which may be lent out, or any other.
+//! The cursor over one part of a tier. A `TableCursor` can be lent to the reader; other cursors cannot.
 
 use crate::cursor::Cursor;
 use crate::error::Result;

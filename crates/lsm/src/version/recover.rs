@@ -233,7 +233,7 @@ fn first_page(page: &[u8]) -> Result<FirstPage> {
     }
     let copies = WITNESS_AT.map(|at| Reader::starting_at(page, at).u64().ok());
     let witness = copies.into_iter().flatten().filter_map(|word| Mark::Edited.decode(nonce, word)).max();
-    // The header decides: the block beside it may be another build's, or damaged.
+    // The header decides: the identity block may be damaged or from another build.
     let identity =
         StoreIdentity::in_page(page).filter(|identity| identity.store == store).unwrap_or_else(|| store.into());
     Ok(FirstPage { identity, read_compatible, number, nonce, witness })

@@ -30,7 +30,7 @@ impl Precondition {
         Precondition { word: epoch, mask: u64::MAX, ..Precondition::default() }
     }
 
-    /// The batch has a timestamp above 0, and no commit with the same or a later timestamp was ordered before it.
+    /// Requires a timestamp above 0, later than the timestamps of all commits ordered before this batch.
     /// Timestamps thus increase in the commit order, and the caller needs no lock between choosing a timestamp and the
     /// ordering of its batch.
     #[inline]

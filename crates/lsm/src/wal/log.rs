@@ -432,8 +432,8 @@ impl<T> Wal<T> {
     }
 
     /// Returns the segments that lie entirely below an offset, and the log's start without them; `None` if there are
-    /// none. A segment with bytes that are still only in the ring is left out: draining them after its file was
-    /// recycled would overwrite the new contents.
+    /// none. Leaves out segments with bytes not yet drained from the ring: draining them after the file was recycled
+    /// would overwrite the new contents.
     pub fn retirable(&self, below: u64) -> Option<Retirable> {
         let mut order = self.stream.order.lock();
         self.stream.advance(&mut order);

@@ -65,7 +65,7 @@ pub(super) fn read_body(source: &mut dyn FrameSource, offset: u64, header: &Fram
     (hash(&body) as u32 == header.body_sum).then_some(body)
 }
 
-/// Searches for frames at offsets from `from` on, with seqnos of at least `least`.
+/// Searches for frames from offset `from` on, and ignores frames with seqnos below `least`.
 pub(super) fn scan(source: &mut dyn FrameSource, from: u64, expected: Option<Seqno>, least: Seqno) -> FrameTraces {
     let mut signs = FrameTraces::default();
     let limit = source.limit(from);

@@ -1,7 +1,7 @@
 //! The stream of frames, from the writers' buffers to the segments: ordered, copied, whole, drained.
 //!
-//! In:     frames with their placement, copied by the committing threads concurrently and in any order. Out: the
-//!         offset up to which all frames are whole, and up to which they are in the segments.
+//! In:     frames with their placement, copied by the committing threads concurrently and in any order.
+//! Out:    two offsets: all frames before the first are whole; all bytes before the second are in the segments.
 //! Holds:  a frame that was ordered must be copied: all later frames wait for it. If its write fails, the frame can
 //!         never become whole, so the log halts (I09).
 //!

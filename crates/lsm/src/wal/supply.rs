@@ -15,10 +15,10 @@
 //! A segment is retired in two steps: `Wal::retirable` returns the segments that are not needed below an offset, and
 //! `recycle` releases them only after the manifest has durably dropped them.
 //!
-//! The trim releases disk space that the log holds in advance: for an idle store all of it, on a full disk most of it.
-//! It continues the log in a short, empty segment. The first frame after it requests a segment of the usual length,
-//! which is made like the first one of a store: reserved, with only its front written. Retired segments accumulate
-//! again over time.
+//! The trim releases the log's preallocated disk space: in an idle store the whole space, on a full disk most. It
+//! continues the log in a short, empty segment. The first frame after it requests a segment of the usual length, which
+//! is made like the first one of a store: reserved, with only its front written. Retired segments accumulate again over
+//! time.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

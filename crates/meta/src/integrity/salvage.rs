@@ -8,10 +8,9 @@
 //!         replaces a lost newer one, unless the caller accepts the loss: records that may be outdated are written
 //!         first, authoritative ones are written again after them, and the bound of the lost ranges lies between. For a
 //!         loss with an unknown range, the lost range covers all keys.
-//! Crash:  the new store is built in a directory of its own inside the destination, and its files move to the
-//! destination
-//!         when it is complete, `CURRENT` last. A salvage that is killed leaves a directory that is no store, or a
-//!         store without `CURRENT`. A salvage that fails or is ended leaves nothing.
+//! Crash:  the new store is built in a directory of its own inside the destination. Its files move to the destination
+//!         when the store is complete, `CURRENT` last. A salvage that is killed leaves a directory that is no store, or
+//!         a store without `CURRENT`. A salvage that fails or is ended leaves nothing.
 //! Costs:  one pass over everything, a second one if something was lost, and another one if a table without a manifest
 //!         lacks records. Memory: about fifty bytes per key, the keys of lost records and of candidates for a table's
 //!         missing records, and the current write batch: 4 MiB, or one record.
@@ -70,10 +69,10 @@ const GROUP_BYTES: usize = 4 * MIB;
 /// The id that no family has. docs/format.md, section 5.2.
 const NO_FAMILY: u32 = u32::MAX;
 
-/// Reads what can be read of the store at `from` and writes it into a new one at `to`, which must not exist or be
-/// empty. Nobody may have the source open; it is never written to. Without a manifest, files of another store are left
-/// alone and reported: see `SalvageOptions::stores`. `parts` are those of the new store; its orders are looked up by
-/// name for the old one.
+/// Copies all readable records of the store at `from` into a new store at `to`, a missing or empty directory. Nobody
+/// may have the source open; it is never written to. Without a manifest, files of another store are left alone and
+/// reported: see `SalvageOptions::stores`. `parts` are those of the new store; its orders are looked up by name for the
+/// old one.
 ///
 /// Reads of the new store answer `Corruption` where something newer than what was found may have been lost. With
 /// `SalvageOptions::accept_loss` they answer with what there is; either way the report says what is lost. Errors:

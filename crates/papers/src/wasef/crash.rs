@@ -5,9 +5,9 @@
 //!           that changes or syncs a file; then the store is reopened. The recovered number shows which batches
 //!           survived. The log must hold one event per surviving batch, with name, key and value, before and after a
 //!           flush of all families.
-//! Passes:   sync and deferred: an event exists if and only if its data does. Async: no event without its data, and at
-//!           most as many missing events as the ring declares. All modes: acknowledged writes survive a kill, synced
-//!           writes survive a power loss, and every store opens.
+//! Passes:   sync and deferred: an event exists if and only if its batch survived. Async: no event without its data,
+//!           and at most as many missing events as the ring declares. All modes: acknowledged writes survive a kill,
+//!           synced writes survive a power loss, and every store opens.
 
 use super::Run;
 use super::store::{FAMILY, Store};

@@ -56,7 +56,7 @@ impl Db {
         self.inner().catalog().families().named(name).cloned()
     }
 
-    /// The family with this id, if there is one: a look-up, where `families` costs a copy of all.
+    /// Returns the family with this id. Costs one lookup, while `families` copies the whole list.
     pub fn family_by_id(&self, id: u32) -> Option<Family> {
         self.inner().catalog().families().by_id.get(&id).cloned()
     }

@@ -290,8 +290,8 @@ impl Db {
     }
 }
 
-/// Calls `read` with the view that a read at `at` uses: the snapshot's own, or else the current one, which is borrowed
-/// and not held. The view is loaded before the seqno (I13).
+/// Calls `read` with the view that a read at `at` uses: the snapshot's view, or else the current view, borrowed without
+/// a reference count. The view is loaded before the seqno (I13).
 #[inline(always)]
 fn in_view<T>(
     catalog: &Catalog,

@@ -88,8 +88,8 @@ impl PickCache {
         Some(kept.pick.as_ref())
     }
 
-    /// Keeps a pick for the rest of this search. If it depends only on the view and the basis, keeps it until one of
-    /// these changes.
+    /// Keeps a pick for the rest of this search. A pick that depends only on view and basis stays until one
+    /// of these changes.
     pub(super) fn keep(&mut self, family: &Family, view: &View, pick: Option<Pick>, depends_on_more: bool) {
         let (levels, lost_ranges) = match depends_on_more || self.basis.is_none() {
             true => (Weak::new(), Weak::new()),

@@ -17,7 +17,7 @@ pub(in crate::db) trait Search {
     /// Looks for the key in a memtable; returns true if it holds the deciding version.
     fn in_memtable(&mut self, generation: &Generation) -> Result<bool, Self::Error>;
 
-    /// Prepares for the search of a table, while the one before it is searched.
+    /// Prefetches memory for the search of the next table, before the current table is searched.
     #[inline]
     fn prefetch(&mut self, _table: &TableHandle) {}
 

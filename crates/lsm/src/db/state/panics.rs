@@ -2,9 +2,9 @@
 //! and each call of one may unwind.
 //!
 //! In a call: the panic propagates to the caller. Unwinding releases the call's locks, its plan's tables and the bytes
-//!            of a half-written operation. If memory would lag behind the disk, the store halts first: after a commit
-//!            that is in the log but not in its memtables, or an edit that is in the manifest but not in the view. No
-//!            other thread may continue from such a state.
+//!            of a half-written operation. If memory lags behind the disk (the log has a commit that the memtables
+//!            lack, or the manifest an edit that the view lacks), the store halts first, so that no other thread
+//!            continues from such a state.
 //! In a lane: no caller would see the panic, and threads that wait for the lane would wait forever. It is caught in the
 //!            lane's outermost function and the store halts: writes fail with `Halted` and the panic's message, reads
 //!            continue, and closing returns.

@@ -44,8 +44,8 @@ use crate::wal::{EpochChange, Precondition, Whole};
 const NO_FAMILY: u32 = u32::MAX;
 
 impl WritePath {
-    /// Commits a batch under a precondition. Returns `None` and changes nothing if it does not hold. In stepped mode,
-    /// `step` performs one step of background work.
+    /// Commits a batch under a precondition. Returns `None` and changes nothing if the precondition fails. In stepped
+    /// mode, `step` performs one step of background work.
     pub(in crate::db) fn commit(
         &self,
         log: &OpenLog,

@@ -243,7 +243,7 @@ impl Table {
         Ok(Expected { uid: header.uid, size, digest: footer.digest })
     }
 
-    /// The properties of a file, for those who do not know the order of its keys yet.
+    /// Returns the properties of a table file whose comparator is still unknown.
     pub fn properties_of(name: &str, file: &dyn File) -> Result<Properties> {
         read_properties(name, file)
     }

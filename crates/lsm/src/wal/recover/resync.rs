@@ -93,8 +93,7 @@ impl LogReading<'_> {
         self.disproved_by(witness)
     }
 
-    /// Moves to the frame after the damaged one, if the header of that is intact and shows where it is and how it
-    /// links. Returns the seqno there.
+    /// Skips the damaged frame if its header is intact and gives length and hash link. Returns the next frame's seqno.
     fn behind_whole_header(&mut self) -> Option<Seqno> {
         let (before, expected) = (self.place, self.expected);
         for in_ring in [false, true] {

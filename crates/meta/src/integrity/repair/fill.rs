@@ -4,8 +4,7 @@
 //!         around them.
 //! Holds:  records are used if together they are exactly those that the table's ledger lacks, or if a seal in the
 //!         damaged block confirms them; never one of two candidates. A ledger without sums cannot tell a record from an
-//!         older one that the table had dropped before. It decides only if no other candidate was found, or all of them
-//!         are used.
+//!         older one that the table had dropped before. Its counts decide only if every candidate is used.
 
 use std::collections::{HashMap, VecDeque};
 use std::iter::Peekable;

@@ -8,7 +8,7 @@ use waxseal_lsm::error::{Error, IoContext, Result};
 /// Maximum number of parent directories that are compared.
 const MOST_PARENTS: usize = 256;
 
-/// Fails with `Invalid` if one of the directories is in the other one, or is the same.
+/// Fails with `Invalid` if the directories are equal or one contains the other.
 pub(super) fn check_apart(fs: &dyn Fs, from: &Path, to: &Path) -> Result<()> {
     let what = match (is_within(fs, to, from)?, is_within(fs, from, to)?) {
         (true, _) => "in the source",

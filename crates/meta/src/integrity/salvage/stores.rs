@@ -91,8 +91,7 @@ impl Others {
         report.left_alone = self.files.len() as u64;
     }
 
-    /// Completes the finding about the manifest: tables that may be another store's, for they do not say whose they
-    /// are.
+    /// Adds to the manifest's finding the names of salvaged tables without a store uid, which may be another store's.
     pub(super) fn add_unnamed(&self, message: &mut String) {
         if !self.unnamed.is_empty() && !self.chosen.is_empty() {
             let names = joined(self.unnamed.iter().map(StoreFileName::to_string));
@@ -117,7 +116,8 @@ fn written(env: &Env, dir: &Path) -> Result<Vec<WrittenTable>> {
     Ok(written.collect())
 }
 
-/// The stores to be salvaged: those that are wanted, or the only one that is meant.
+/// Returns the stores to salvage: the `wanted` ones, else the store of `CURRENT`, else the single store that the files
+/// name.
 fn choose(
     current: Option<Uid>,
     named: &[(StoreFileName, StoreIdentity)],

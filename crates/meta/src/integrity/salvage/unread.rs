@@ -1,7 +1,7 @@
 //! Unreadable records: lost, unless the same records are found intact elsewhere.
 //!
-//! Holds:  without a manifest, a replaced table has the same records as its replacements, and the log may have them
-//!         too. Two records are the same if key, seqno and seal agree; without a seal this cannot be decided.
+//! Holds:  without a manifest, the same record may occur in a replaced table, in its replacements and in the log. Two
+//!         records are the same if key, seqno and seal agree; without a seal this cannot be decided.
 
 use std::collections::BTreeMap;
 
