@@ -19,7 +19,7 @@ use waxseal_lsm::env::{Env, Fs, MemoryFs, Open};
 use waxseal_lsm::identity::StoreIdentity;
 use waxseal_lsm::memtable::Memtable;
 use waxseal_lsm::merge::MergeCursor;
-use waxseal_lsm::options::{self, Compression, MIB};
+use waxseal_lsm::options::{self, CfOptions, Compression, MIB};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Record};
 use waxseal_lsm::seam::Plain;
@@ -48,19 +48,8 @@ fn record<'a>(key: &'a [u8], seqno: u64, value: &'a [u8]) -> Record<'a> {
 fn table(count: u64, first: u64, stride: u64) -> Arc<Table> {
     let fs = MemoryFs::new();
     let file = fs.open(Path::new("/table"), Open::Create).expect("a file in memory");
-    let settings = WriterSettings {
-        order: Order::bytewise(),
-        family: 0,
-        block_bytes: 4096,
-        restart_interval: 16,
-        filter_bits: 10,
-        filter_policy: None,
-        compression: Compression::None,
-        base_seqno: 1,
-        seal_column: false,
-        created_micros: 0,
-        store: None,
-    };
+    let options = CfOptions { compression: Compression::None, ..CfOptions::default() };
+    let settings = WriterSettings::of(&options, 0, 1);
     let uid = Uid([1; 16]);
     let mut writer = Writer::new(file.clone(), uid, settings, Arc::new(Plain));
     let (mut keys, mut values) = (keys(), Values::new(100, 1, 1));

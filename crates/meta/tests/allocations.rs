@@ -9,7 +9,7 @@ use waxseal_lsm::cursor::Cursor;
 use waxseal_lsm::db::{At, Db, Family, Parts};
 use waxseal_lsm::env::{Fs, Open, RealFs};
 use waxseal_lsm::memtable::Memtable;
-use waxseal_lsm::options::{Compression, Durability, Settings, Verify};
+use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings, Verify};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Record};
 use waxseal_lsm::seam::{Companions, Plain};
@@ -36,19 +36,8 @@ fn table_packed(
 ) -> (tempfile::TempDir, Arc<Table>, Arc<Cache>) {
     let dir = tempfile::tempdir().unwrap();
     let file = RealFs.open(&dir.path().join("000001.tbl"), Open::Create).unwrap();
-    let settings = WriterSettings {
-        order: Order::bytewise(),
-        family: 0,
-        block_bytes: BLOCK_BYTES,
-        restart_interval: 16,
-        filter_bits: 10,
-        filter_policy: None,
-        compression,
-        base_seqno: 1,
-        seal_column: false,
-        created_micros: 0,
-        store: None,
-    };
+    let options = CfOptions { block_bytes: BLOCK_BYTES, compression, ..CfOptions::default() };
+    let settings = WriterSettings { seal_column: false, ..WriterSettings::of(&options, 0, 1) };
     let uid = Uid([1; 16]);
     let protector: Arc<dyn Companions> = Arc::new(TestProtector::default());
     let mut writer = Writer::new(file.clone(), uid, settings, protector.clone());

@@ -13,6 +13,7 @@ use waxseal_lsm::error::Result;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, MIB, Settings};
 use waxseal_lsm::record::{Kind, Record};
 use waxseal_lsm::seam::Companions;
+use waxseal_testing::harness;
 
 /// The whole key space.
 pub(crate) const ALL: CursorBounds = (Bound::Unbounded, Bound::Unbounded);
@@ -36,25 +37,8 @@ impl Shape {
 
     /// A small configuration, in which a few hundred records make several blocks, tables and levels.
     pub(crate) fn small(env: Env) -> Shape {
-        let options = CfOptions {
-            block_bytes: 256,
-            restart_interval: 4,
-            compression: Compression::None,
-            table_bytes: 2048,
-            level_base_bytes: 4096,
-            fanout: 3,
-            level0_tables: 2,
-            ..CfOptions::default()
-        };
-        let settings = Settings {
-            memtable_bytes: 8 * 1024,
-            cache_bytes: MIB,
-            segment_bytes: 64 * 1024,
-            ring_bytes: 16 * 1024,
-            drain_bytes: 4096,
-            ..Settings::default()
-        };
-        Shape { env, options, settings, listener: Arc::new(Silent) }
+        let settings = Settings { cache_bytes: MIB, ..harness::settings() };
+        Shape { env, options: harness::options(), settings, listener: Arc::new(Silent) }
     }
 }
 

@@ -10,11 +10,13 @@ use waxseal_lsm::db::{At, Db, Family, Parts};
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::env::{Env, Fs, Open};
 use waxseal_lsm::error::Result;
+use waxseal_lsm::names::StoreFileName;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_lsm::seam::{Companions, Plain};
 use waxseal_lsm::sst::{Cache, Table};
+use waxseal_lsm::version::{Edit, EditChange, Manifest, TableMeta, recover};
 
 pub use crate::records::Owned;
 use crate::store::ALL;
@@ -284,4 +286,35 @@ pub fn open_table(sim: &SimFs, path: &Path, order: &Order) -> Arc<Table> {
     let expected = Table::identify("table", &*file).unwrap();
     let cache = Arc::new(Cache::new(1 << 20));
     Table::open("table".into(), file, expected, order.clone(), cache, Arc::new(Plain)).unwrap()
+}
+
+/// Copies whole table files into the directory of a closed store, and names them in its manifest as tables of level 0
+/// with their own seqnos, as a store without import can take them.
+pub fn adopt_tables(sim: &SimFs, dir: &Path, order: &Order, paths: &[PathBuf]) {
+    let env = sim.env(sim.steps() + 1);
+    let found = recover(&env, dir).unwrap().unwrap();
+    let (mut number, mut last_seqno) = (found.next_file, found.state.last_seqno);
+    let mut edit = Edit::default();
+    for path in paths {
+        sim.write_all(dir.join(StoreFileName::Table(number).to_string()), &sim.read_all(path).unwrap()).unwrap();
+        let table = open_table(sim, path, order);
+        let (expected, properties) = (*table.expected(), table.properties());
+        let meta = TableMeta {
+            number,
+            uid: expected.uid,
+            size: expected.size,
+            smallest: properties.smallest.clone(),
+            largest: properties.largest.clone(),
+            least_seqno: properties.least_seqno,
+            greatest_seqno: properties.greatest_seqno,
+            digest: expected.digest,
+            ledger: properties.ledger,
+            ..TableMeta::default()
+        };
+        (number, last_seqno) = (number + 1, last_seqno.max(meta.greatest_seqno));
+        edit.changes.push(EditChange::TableAdded { family: 0, level: 0, table: Arc::new(meta) });
+    }
+    sim.sync_dir(dir).unwrap();
+    edit.changes.push(EditChange::Counters { next_file: number + 1, last_seqno, next_family: found.state.next_family });
+    Manifest::resume(&env, dir, &found, number, &edit).unwrap();
 }

@@ -611,17 +611,12 @@ impl Outputs<'_> {
         self.names.push(StoreFileName::Table(number));
         let uid = job.env.random.uid();
         let settings = WriterSettings {
-            order: job.options.order.clone(),
-            family: job.family,
-            block_bytes: job.options.block_bytes,
-            restart_interval: job.options.restart_interval,
             filter_bits: job.filter_bits,
-            filter_policy: job.options.filter_policy.clone(),
             compression: job.compression,
-            base_seqno: job.base_seqno,
             seal_column: job.options.seals.is_column(job.compression),
             created_micros: job.env.clock.wall_micros(),
             store: job.store,
+            ..WriterSettings::of(job.options, job.family, job.base_seqno)
         };
         let writer = Writer::new(file.clone(), uid, settings, job.companions.clone());
         let writer = writer.carrying(self.carried.clone()).packing_with(job.dictionary.clone());

@@ -24,7 +24,7 @@ use crate::codec::Reader;
 use crate::env::{File, Mapped};
 use crate::error::Result;
 use crate::ledger::Ledger;
-use crate::options::Compression;
+use crate::options::{CfOptions, Compression};
 use crate::order::{Comparator, Order};
 use crate::record::{Kind, Record, Seqno, companion};
 use crate::seam::{Check, Companions, Protection};
@@ -218,19 +218,8 @@ impl Table {
 }
 
 pub(super) fn settings() -> WriterSettings {
-    WriterSettings {
-        order: Order::bytewise(),
-        family: 3,
-        block_bytes: 4096,
-        restart_interval: 16,
-        filter_bits: 10,
-        filter_policy: None,
-        compression: Compression::None,
-        base_seqno: 0,
-        seal_column: false,
-        created_micros: 1_700_000_000_000_000,
-        store: None,
-    }
+    let options = CfOptions { compression: Compression::None, ..CfOptions::default() };
+    WriterSettings { created_micros: 1_700_000_000_000_000, ..WriterSettings::of(&options, 3, 0) }
 }
 
 /// Writes sorted records, and checks the writer's results.

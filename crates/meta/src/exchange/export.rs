@@ -385,19 +385,8 @@ struct OpenTable {
 impl ExportTables {
     fn new(family: &Family, protector: Arc<dyn Companions>, base_seqno: Seqno) -> ExportTables {
         let options = family.options();
-        let settings = WriterSettings {
-            order: family.order().clone(),
-            family: family.id(),
-            block_bytes: options.block_bytes,
-            restart_interval: options.restart_interval,
-            filter_bits: options.filter_bits,
-            filter_policy: None,
-            compression: options.compression,
-            base_seqno,
-            seal_column: options.seals.is_column(options.compression),
-            created_micros: 0,
-            store: None, // whoever imports it copies its records
-        };
+        // No store: the importing store copies the records.
+        let settings = WriterSettings { filter_policy: None, ..WriterSettings::of(options, family.id(), base_seqno) };
         let table_bytes = options.table_bytes;
         ExportTables { settings, table_bytes, protector, open: None, files: Vec::new(), key: Vec::new() }
     }

@@ -7,23 +7,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use waxseal_lsm::batch::Batch;
 use waxseal_lsm::checksum::Uid;
-use waxseal_lsm::db::{At, Db, Parts};
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::env::{Fs, Open};
 use waxseal_lsm::expiry::Expiries;
 use waxseal_lsm::ledger::Ledger;
-use waxseal_lsm::options::{CfOptions, Compression, Durability};
+use waxseal_lsm::options::{CfOptions, Compression};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::Kind;
-use waxseal_lsm::seam::{Companions, PendingWrite};
+use waxseal_lsm::seam::Companions;
 use waxseal_lsm::sst::{Writer, WriterSettings};
 use waxseal_lsm::version::{Edit, EditChange, Manifest, TableMeta, family, recover};
 use waxseal_meta::Sealer;
 use waxseal_meta::builtin::{Expiry, Labels, standard};
 use waxseal_meta::provider::{EXPIRY, LABELS};
-use waxseal_testing::store::{ALL, default, sim_bytes};
+use waxseal_testing::harness::Store;
+use waxseal_testing::store::sim_bytes;
 
 /// The year 2030, in microseconds since 1970.
 const END: u64 = 1_893_456_000_000_000;
@@ -51,15 +50,8 @@ fn protector() -> Arc<dyn Companions> {
 }
 
 /// A store that only makes the records, with the companions that they have in tables.
-fn committed(rows: &[Row]) -> Db {
-    let env = SimFs::new(5).env(0);
-    let families = vec![("default".to_owned(), CfOptions::default())];
-    let db = Db::open(
-        Path::new("/records"),
-        Default::default(),
-        Parts { env, companions: protector(), families, ..Parts::real() },
-    );
-    let db = db.unwrap();
+fn committed(rows: &[Row]) -> Store {
+    let store = Store::open(&SimFs::new(5), protector(), CfOptions::default());
     for (key, value, expiry) in rows {
         let (bytes, labels) = (expiry.map(Expiry::at), Labels::of(&[("from", "golden")]).unwrap());
         let mut entries: Vec<(u16, &[u8])> = bytes.iter().map(|bytes| (EXPIRY, &bytes[..])).collect();
@@ -67,36 +59,20 @@ fn committed(rows: &[Row]) -> Db {
             entries.push((LABELS, &labels));
         }
         let (kind, value) = value.map_or((Kind::Delete, &b""[..]), |value| (Kind::Put, value));
-        let mut batch = Batch::new();
-        let mut pending = PendingWrite { family: 0, kind, key, value, key_hash: None, entries: &entries };
-        batch.push_pending(&mut pending, db.companions()).unwrap();
-        db.commit(&mut batch, Durability::Os).unwrap();
+        store.try_apply(kind, key, value, &entries).unwrap();
     }
-    db
+    store
 }
 
 fn table(sim: &SimFs, number: u64, rows: &[Row]) -> TableMeta {
     let path = Path::new(DIR).join(format!("{number:06}.tbl"));
-    let settings = WriterSettings {
-        order: Order::bytewise(),
-        family: 0,
-        block_bytes: 512,
-        restart_interval: 4,
-        filter_bits: 10,
-        filter_policy: None,
-        compression: Compression::None,
-        base_seqno: 0,
-        seal_column: false,
-        created_micros: 0,
-        store: None,
-    };
+    let options =
+        CfOptions { block_bytes: 512, restart_interval: 4, compression: Compression::None, ..CfOptions::default() };
+    let settings = WriterSettings::of(&options, 0, 0);
     let uid = Uid([number as u8; 16]);
     let writer = Writer::new(sim.open(&path, Open::Create).unwrap(), uid, settings, protector());
-    let (mut writer, db) = (writer.created_by("golden"), committed(rows));
-    let mut records = db.raw(&default(&db), At::Latest, ALL).unwrap();
-    while let Some((record, _)) = records.next().unwrap() {
-        writer.add(&record).unwrap();
-    }
+    let mut writer = writer.created_by("golden");
+    committed(rows).each(|record| writer.add(record).unwrap());
     let finished = writer.finish().unwrap();
     TableMeta {
         number,
@@ -107,10 +83,9 @@ fn table(sim: &SimFs, number: u64, rows: &[Row]) -> TableMeta {
         least_seqno: finished.least_seqno,
         greatest_seqno: finished.greatest_seqno,
         digest: finished.digest,
-        ingest_seqno: 0,
         ledger: finished.ledger,
-        values: Vec::new(),
         expiry: finished.expiry,
+        ..TableMeta::default()
     }
 }
 

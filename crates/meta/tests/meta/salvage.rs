@@ -15,7 +15,6 @@ use waxseal_lsm::env::{Fs, Open, TracedFs};
 use waxseal_lsm::error::{ErrorKind as Kinds, Result};
 use waxseal_lsm::interrupt;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
-use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, Record, Seqno};
 use waxseal_lsm::seam::{Companions, PendingWrite};
 use waxseal_lsm::sst::{Writer, WriterSettings};
@@ -93,19 +92,10 @@ fn write_all(
 ) -> PathBuf {
     sim.create_dir_all(Path::new(DIR)).unwrap();
     let path = Path::new(DIR).join(format!("{number:06}.tbl"));
-    let settings = settings(WriterSettings {
-        order: Order::bytewise(),
-        family,
-        block_bytes: 1 << 20,
-        restart_interval: 4,
-        filter_bits: 10,
-        filter_policy: None,
-        compression: Compression::None,
-        base_seqno: rows.iter().map(|row| row.1).min().unwrap(),
-        seal_column: false,
-        created_micros: 0,
-        store: None,
-    });
+    let compression = Compression::None;
+    let options = CfOptions { block_bytes: 1 << 20, restart_interval: 4, compression, ..CfOptions::default() };
+    let base_seqno = rows.iter().map(|row| row.1).min().unwrap();
+    let settings = settings(WriterSettings::of(&options, family, base_seqno));
     let file = sim.open(&path, Open::Create).unwrap();
     let mut writer = how(Writer::new(file, Uid([number; 16]), settings, Arc::new(Sealer::new())));
     for (key, seqno, value) in rows {

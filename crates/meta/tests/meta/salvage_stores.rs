@@ -11,7 +11,6 @@ use waxseal_lsm::env::{Fs, Open};
 use waxseal_lsm::error::{ErrorKind, Result};
 use waxseal_lsm::identity;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
-use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, Record};
 use waxseal_lsm::seam::Plain;
 use waxseal_lsm::sst::{Table, Writer, WriterSettings};
@@ -304,19 +303,8 @@ fn a_table_that_names_no_store_is_taken_and_named() {
     let sim = SimFs::new(8);
     store(&sim, OWN, "own");
     let file = sim.open(&Path::new(OWN).join("000090.tbl"), Open::Create).unwrap();
-    let settings = WriterSettings {
-        order: Order::bytewise(),
-        family: 0,
-        block_bytes: 4096,
-        restart_interval: 4,
-        filter_bits: 10,
-        filter_policy: None,
-        compression: Compression::None,
-        base_seqno: 1,
-        seal_column: false,
-        created_micros: 0,
-        store: None,
-    };
+    let options = CfOptions { restart_interval: 4, compression: Compression::None, ..CfOptions::default() };
+    let settings = WriterSettings::of(&options, 0, 1);
     let mut writer = Writer::new(file, Uid([5; 16]), settings, Arc::new(Plain));
     writer.add(&Record { key: b"early", seqno: 1, kind: Kind::Put, value: b"v", companion: b"" }).unwrap();
     writer.finish().unwrap();

@@ -27,17 +27,14 @@ use waxseal_lab::faults::anatomy::{Anatomy, Entry};
 use waxseal_lab::paper::{Paper, RowForm};
 use waxseal_lsm::db::{At, CursorBounds, Event, Listener};
 use waxseal_lsm::env::sim::SimFs;
-use waxseal_lsm::env::{Env, Fs, Open};
 use waxseal_lsm::error::Result;
-use waxseal_lsm::names::StoreFileName;
 use waxseal_lsm::options::Durability;
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::seam::{Companions, Plain};
-use waxseal_lsm::sst::{Cache, Table};
-use waxseal_lsm::version::{Edit, EditChange, Manifest, TableMeta, recover};
 use waxseal_meta::Sealer;
 use waxseal_meta::exchange::{ExportRequest, Policy, export, import};
+use waxseal_testing::harness::{adopt_tables, files_in};
 
 /// Migrations at scale 1.
 const FULL: u64 = 2_000;
@@ -236,7 +233,7 @@ impl Cluster {
     fn hit(&mut self, prefix: u64) -> Outcome<Vec<(PathBuf, u64)>> {
         let mut there: Vec<(PathBuf, Entry)> = Vec::new();
         let start = format!("{prefix}/").into_bytes();
-        for path in tables(&self.sim, &dir(SEALED)) {
+        for path in files_in(&self.sim, dir(SEALED), ".tbl") {
             let anatomy = Anatomy::read(&self.sim.read_all(&path)?)?;
             let mine = anatomy.entries().filter(|entry| entry.key.starts_with(&start)).filter(|entry| {
                 // Obsolete versions may be in blocks that are never read.
@@ -292,10 +289,6 @@ impl Cluster {
     }
 }
 
-fn tables(sim: &SimFs, dir: &Path) -> Vec<PathBuf> {
-    sim.files(dir).into_iter().filter(|name| name.ends_with(".tbl")).map(|name| dir.join(name)).collect()
-}
-
 /// A plain node that received whole table files, which it cannot import: they are added to its manifest as level 0.
 fn handed(sim: &SimFs, at: &Path, before: &[(&[u8], &[u8])], files: &[PathBuf]) -> Outcome<Node> {
     let shape = Shape::small(sim.env(sim.steps() + 1));
@@ -306,42 +299,8 @@ fn handed(sim: &SimFs, at: &Path, before: &[(&[u8], &[u8])], files: &[PathBuf]) 
     node.db.flush()?;
     node.db.close()?;
     drop(node);
-    let env = sim.env(sim.steps() + 1);
-    let found = recover(&env, at)?.ok_or("a store that is not there")?;
-    let (mut number, mut last_seqno) = (found.next_file, found.state.last_seqno);
-    let mut edit = Edit::default();
-    for path in files {
-        let meta = copy(sim, &env, path, at, number)?;
-        (number, last_seqno) = (number + 1, last_seqno.max(meta.greatest_seqno));
-        edit.changes.push(EditChange::TableAdded { family: 0, level: 0, table: Arc::new(meta) });
-    }
-    sim.sync_dir(at)?;
-    edit.changes.push(EditChange::Counters { next_file: number + 1, last_seqno, next_family: found.state.next_family });
-    Manifest::resume(&env, at, &found, number, &edit)?;
+    adopt_tables(sim, at, &Order::bytewise(), files);
     Node::open(at, &shape, Arc::new(Plain))
-}
-
-fn copy(sim: &SimFs, env: &Env, from: &Path, at: &Path, number: u64) -> Outcome<TableMeta> {
-    let name = StoreFileName::Table(number).to_string();
-    sim.write_all(at.join(&name), &sim.read_all(from)?)?;
-    let file = env.fs.open(&at.join(&name), Open::Read)?;
-    let expected = Table::identify(&name, &*file)?;
-    let table = Table::open(name, file, expected, Order::bytewise(), Arc::new(Cache::new(0)), Arc::new(Plain))?;
-    let properties = table.properties();
-    Ok(TableMeta {
-        number,
-        uid: expected.uid,
-        size: expected.size,
-        smallest: properties.smallest.clone(),
-        largest: properties.largest.clone(),
-        least_seqno: properties.least_seqno,
-        greatest_seqno: properties.greatest_seqno,
-        digest: expected.digest,
-        ingest_seqno: 0,
-        values: Vec::new(),
-        expiry: None,
-        ledger: properties.ledger,
-    })
 }
 
 fn value_of(node: &Node, key: &[u8]) -> Result<Option<Vec<u8>>> {
@@ -379,7 +338,7 @@ fn literal(run: &Run) -> Outcome<Vec<Gate>> {
         model.insert(key, value);
     }
     node.db.settle()?;
-    let plain = handed(&sim, Path::new("/plain"), &[], &tables(&sim, Path::new("/paper")))?;
+    let plain = handed(&sim, Path::new("/plain"), &[], &files_in(&sim, "/paper", ".tbl"))?;
     let (shown, before) = looked_at(&plain)?;
     plain.compact()?;
     let (again, left) = looked_at(&plain)?;
@@ -414,7 +373,7 @@ fn planted(run: &Run) -> Outcome<Vec<Gate>> {
         export(&node.db, &node.family, &sim.env(3), Path::new(to), &request)
     };
     export_as(&giver, Policy::PaperSafe, "/safe")?;
-    let safe = handed(&sim, Path::new("/old"), &[(key, b"planted")], &tables(&sim, Path::new("/safe")))?;
+    let safe = handed(&sim, Path::new("/old"), &[(key, b"planted")], &files_in(&sim, "/safe", ".tbl"))?;
     safe.compact()?;
     let survives = value_of(&safe, key)?.is_some();
     let mut owner = filled("/owner", Arc::new(Sealer::new()))?;
@@ -423,7 +382,7 @@ fn planted(run: &Run) -> Outcome<Vec<Gate>> {
         export_as(&owner, Policy::PaperLiteral, "/literal").is_err_and(|error| error.to_string().contains('k'));
     let paper = filled("/papers", Arc::new(Paper::default()))?;
     drop(paper);
-    let victim = handed(&sim, Path::new("/victim"), &[(key, b"planted")], &tables(&sim, Path::new("/papers")))?;
+    let victim = handed(&sim, Path::new("/victim"), &[(key, b"planted")], &files_in(&sim, "/papers", ".tbl"))?;
     let lost = value_of(&victim, key)?.is_none();
     println!(
         "a planted key `k 01`: survives the safe form: {survives}; refused by the literal form: {refused}; lost by the paper's own tables: {lost}"
@@ -456,7 +415,7 @@ fn old_program(run: &Run) -> Outcome<Vec<Gate>> {
         node.db.settle()?;
         let files = run.fresh(&format!("tables-{name}"))?;
         let mut paths = Vec::new();
-        for path in tables(&sim, Path::new("/node")) {
+        for path in files_in(&sim, "/node", ".tbl") {
             let to = files.join(path.file_name().unwrap_or_default());
             std::fs::write(&to, sim.read_all(&path)?)?;
             paths.push(to);

@@ -7,7 +7,6 @@
 //!           returned.
 
 use super::Run;
-use super::node::Shape;
 use std::path::Path;
 use std::sync::Arc;
 use waxseal_bench::Outcome;
@@ -19,11 +18,13 @@ use waxseal_lsm::checksum::mix;
 use waxseal_lsm::cursor::Cursor;
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::env::{Fs, Open};
+use waxseal_lsm::options::CfOptions;
 use waxseal_lsm::order::Order;
 use waxseal_lsm::seam::{Companions, Plain};
 use waxseal_lsm::sst::{Cache, Table, Writer, WriterSettings};
 use waxseal_meta::Sealer;
 use waxseal_meta::verdict::{Action, SealVerdict, paper};
+use waxseal_testing::harness;
 use waxseal_testing::records::Owned;
 
 /// Repetitions of each row at scale 1.
@@ -170,20 +171,8 @@ fn table(random: &mut Random, struck: u64, sealed: bool) -> Outcome<Vec<u8>> {
     sim.create_dir_all(Path::new(DIR))?;
     let path = Path::new(DIR).join("000001.tbl");
     let file = sim.open(&path, Open::Create)?;
-    let options = Shape::small(sim.env(1)).options;
-    let settings = WriterSettings {
-        order: Order::bytewise(),
-        family: 0,
-        block_bytes: options.block_bytes,
-        restart_interval: 1,
-        filter_bits: 10,
-        filter_policy: None,
-        compression: options.compression,
-        base_seqno: 1,
-        seal_column: false,
-        created_micros: 0,
-        store: None,
-    };
+    let options = CfOptions { restart_interval: 1, ..harness::options() };
+    let settings = WriterSettings::of(&options, 0, 1);
     let uid = waxseal_lsm::checksum::Uid(std::array::from_fn(|_| random.word() as u8));
     let mut writer = Writer::new(file, uid, settings, Arc::new(Plain));
     for n in 0..RECORDS {

@@ -7,7 +7,7 @@ use crate::checksum::{Uid, hash};
 use crate::env::{File, Fs, MemoryFs, Open};
 use crate::error::Result;
 use crate::merge::{ConcatCursor, MergePart, MergeSource, PartCursor};
-use crate::options::{Compression, MIB, Verify};
+use crate::options::{CfOptions, Compression, MIB, Verify};
 use crate::record::companion;
 use crate::seam::{Check, Companions, Protection};
 use crate::sst::{Cache, Expected, Table, Writer, WriterSettings};
@@ -64,16 +64,11 @@ fn table_of_file(order: &Order, records: &[Owned], shape: &Shape) -> (Arc<Table>
     let file = MemoryFs::new().open(Path::new("/table"), Open::Create).unwrap();
     let settings = WriterSettings {
         order: order.clone(),
-        family: 0,
         block_bytes: shape.block_bytes,
         restart_interval: shape.restart_interval,
-        filter_bits: 10,
-        filter_policy: None,
         compression: Compression::None,
-        base_seqno: 0,
         seal_column: shape.seal_column,
-        created_micros: 0,
-        store: None,
+        ..WriterSettings::of(&CfOptions::default(), 0, 0)
     };
     let (uid, protector): (_, Arc<dyn Companions>) = (Uid([1; 16]), Arc::new(TestProtector));
     let mut writer = Writer::new(file.clone(), uid, settings, protector.clone());

@@ -23,7 +23,7 @@ use crate::error::{Damage, Error, IoContext, Result, Verdict};
 use crate::expiry::Expiries;
 use crate::header::{CUT_INDEX, FileHeader, FileKind, HEADER_BYTES};
 use crate::ledger::{Ledger, LedgerEntry};
-use crate::options::{Compression, KIB, PART_BLOCKS};
+use crate::options::{CfOptions, Compression, KIB, PART_BLOCKS};
 use crate::order::Order;
 use crate::planted;
 use crate::pointer::{Pointer, value_bytes};
@@ -72,6 +72,25 @@ pub struct WriterSettings {
     pub created_micros: u64,
     /// The store that the table is written for; none: no store's.
     pub store: Option<Uid>,
+}
+
+impl WriterSettings {
+    /// Returns the settings of a family's table, without a creation time and a store.
+    pub fn of(options: &CfOptions, family: u32, base_seqno: Seqno) -> WriterSettings {
+        WriterSettings {
+            order: options.order.clone(),
+            family,
+            block_bytes: options.block_bytes,
+            restart_interval: options.restart_interval,
+            filter_bits: options.filter_bits,
+            filter_policy: options.filter_policy.clone(),
+            compression: options.compression,
+            base_seqno,
+            seal_column: options.seals.is_column(options.compression),
+            created_micros: 0,
+            store: None,
+        }
+    }
 }
 
 /// A finished table, not yet synced or named in the manifest.

@@ -8,7 +8,6 @@ use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::env::{Fs, Open};
 use waxseal_lsm::identity;
 use waxseal_lsm::options::{CfOptions, Compression};
-use waxseal_lsm::order::Order;
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::sst::{ExaminedItem, Writer, WriterSettings};
 use waxseal_meta::Sealer;
@@ -102,19 +101,7 @@ fn without_one(sim: &SimFs, options: &CfOptions, model: &Model, table: &Path, le
     let world = reopened(&sim.fork(), options, model);
     let found = world.db.tables(&world.family).unwrap();
     let (open, meta) = (found[0].table().unwrap(), found[0].meta().clone());
-    let settings = WriterSettings {
-        order: Order::bytewise(),
-        family: world.family.id(),
-        block_bytes: options.block_bytes,
-        restart_interval: options.restart_interval,
-        filter_bits: options.filter_bits,
-        filter_policy: None,
-        compression: options.compression,
-        base_seqno: meta.least_seqno,
-        seal_column: options.seals.is_column(options.compression),
-        created_micros: 0,
-        store: None,
-    };
+    let settings = WriterSettings::of(options, world.family.id(), meta.least_seqno);
     let path = Path::new("/other.tbl");
     let file = sim.open(path, Open::Create).unwrap();
     let mut writer = Writer::new(file, meta.uid, settings, Arc::new(Sealer::new()));
