@@ -322,7 +322,7 @@ fn a_table_says_what_it_is() {
     assert_eq!((ledger.unwrap(), read), (finished.ledger, finished.size));
     let offsets: Vec<u64> = (0..=1000u32).step_by(50).map(|n| table.approximate_offset(&numbered(n))).collect();
     assert!(offsets.is_sorted() && offsets[0] == 64 && *offsets.last().unwrap() > finished.size * 3 / 4);
-    assert!(table.pinned_bytes() > 1000 && table.damaged_filter_lines() == 0);
+    assert!(table.pinned_bytes() > 1000);
 }
 
 #[test]

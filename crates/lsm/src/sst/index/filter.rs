@@ -1,10 +1,9 @@
 //! The Bloom filter of a table. See docs/format.md, section 4.4.
 //!
 //! Each key uses one cache line. A negative answer hides records, so it counts only if the line's own checksum matches;
-//! a damaged line answers "maybe" and is counted.
+//! a damaged line answers "maybe".
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::checksum::{hash, mix};
 use crate::error::{Error, Result};
@@ -28,12 +27,20 @@ const MAX_PROBES: u8 = 30;
 #[repr(align(64))]
 struct FilterLine([u8; 64]);
 
+impl FilterLine {
+    /// Returns true if the line matches its checksum.
+    #[inline]
+    fn is_whole(&self, number: usize) -> bool {
+        let (bits, check) = self.0.split_at(LINE_BYTES);
+        check == line_check(bits, number).to_le_bytes()
+    }
+}
+
 /// A filter in memory.
 #[derive(Debug)]
 pub(in crate::sst) struct BloomFilter {
     lines: Vec<FilterLine>,
     probes: u8,
-    damaged: AtomicU64,
 }
 
 impl BloomFilter {
@@ -48,7 +55,7 @@ impl BloomFilter {
             return Err(wrong());
         }
         let lines = lines.iter().map(|line| FilterLine(*line)).collect();
-        Ok(BloomFilter { lines, probes, damaged: AtomicU64::new(0) })
+        Ok(BloomFilter { lines, probes })
     }
 
     /// Returns a filter of no keys, which answers "no" for every key.
@@ -56,7 +63,7 @@ impl BloomFilter {
         let mut line = [0; 64];
         let (bits, check) = line.split_at_mut(LINE_BYTES);
         check.copy_from_slice(&line_check(bits, 0).to_le_bytes());
-        BloomFilter { lines: vec![FilterLine(line)], probes: 1, damaged: AtomicU64::new(0) }
+        BloomFilter { lines: vec![FilterLine(line)], probes: 1 }
     }
 
     /// Returns false if the table has no key with this hash.
@@ -66,7 +73,7 @@ impl BloomFilter {
         let number = line_of(hash, self.lines.len());
         match self.lines.get(number) {
             None => true,
-            Some(line) => probes(hash, self.probes).all(|bit| is_set(&line.0, bit)) || !self.believed(line, number),
+            Some(line) => probes(hash, self.probes).all(|bit| is_set(&line.0, bit)) || !line.is_whole(number),
         }
     }
 
@@ -78,28 +85,12 @@ impl BloomFilter {
         }
     }
 
-    /// Returns whether a line that answers "no" matches its checksum.
-    #[inline]
-    fn believed(&self, line: &FilterLine, number: usize) -> bool {
-        let (bits, check) = line.0.split_at(LINE_BYTES);
-        let whole = check == line_check(bits, number).to_le_bytes();
-        if !whole {
-            self.damaged.fetch_add(1, Relaxed);
-        }
-        whole
-    }
-
     /// Flips bits of a byte, for tests of corruption detection.
     pub(in crate::sst) fn damage(&mut self, at: usize, mask: u8) {
         let count = self.lines.len().max(1);
         if let Some(line) = self.lines.get_mut(at / 64 % count) {
             line.0[at % 64] ^= mask;
         }
-    }
-
-    /// Returns how often a damaged line was read since the table was opened.
-    pub(in crate::sst) fn damaged(&self) -> u64 {
-        self.damaged.load(Relaxed)
     }
 
     /// Its size in memory.
@@ -199,7 +190,7 @@ mod tests {
             let hashes: Vec<u64> = keys.iter().map(|key| hash(&key.to_le_bytes())).collect();
             let filter = BloomFilter::decode(&build(hashes.iter().copied(), bits)).unwrap();
             prop_assert!(hashes.iter().all(|hash| filter.may_contain(*hash)));
-            prop_assert_eq!(filter.damaged(), 0);
+            prop_assert!(filter.lines.iter().enumerate().all(|(number, line)| line.is_whole(number)));
         }
 
         #[test]

@@ -31,7 +31,7 @@ use crate::sst::block::codec::Dictionary;
 use crate::sst::block::frame::{BlockHandle, check_frame, read_error};
 use crate::sst::block::partial_block::{PartialAnswer, PartialBlock};
 use crate::sst::cache::cache::{Cache, CacheSlots};
-use crate::sst::index::filter::{self, BloomFilter};
+use crate::sst::index::filter;
 use crate::sst::index::index::Index;
 use crate::sst::index::partitions::{PartitionReader, TableIndex};
 use crate::sst::index::policy_filter::PolicyFilter;
@@ -533,11 +533,6 @@ impl Table {
             + self.slots.memory()
             + self.policy_filter.as_ref().map_or(0, PolicyFilter::memory)
             + self.dictionary.as_ref().map_or(0, |dictionary| dictionary.memory())
-    }
-
-    /// Returns how often a damaged filter line was read; such a line never hides a record.
-    pub fn damaged_filter_lines(&self) -> u64 {
-        self.table_index.loaded().filter_map(|part| part.filter.as_ref()).map(BloomFilter::damaged).sum()
     }
 
     #[inline]
