@@ -87,14 +87,6 @@ impl EventClock {
         EventClock { wall, last: AtomicU64::new(0), ordered: OnceLock::new() }
     }
 
-    /// Creates a clock whose readings are all later than `last`. Errors: `Invalid` for a time so late that hardly any
-    /// readings would remain; no clock produces it.
-    pub fn starting_after(wall: Arc<dyn env::Clock>, last: Time) -> Result<EventClock> {
-        let clock = EventClock::new(wall);
-        clock.observe(last)?;
-        Ok(clock)
-    }
-
     /// Makes readings later than the commit times that `ordered` holds as well. Only the first call has an effect.
     pub fn follow(&self, ordered: Arc<AtomicU64>) {
         let _ = self.ordered.set(ordered);
@@ -136,19 +128,14 @@ impl EventClock {
         self.ordered.get().map_or(0, |ordered| ordered.load(Acquire))
     }
 
-    /// Makes readings later than `time`, which another clock produced. Errors: `Invalid` as for `starting_after`;
-    /// nothing changes then.
+    /// Makes readings later than `time`, which another clock produced. Errors: `Invalid` for a time so late that hardly
+    /// any readings would remain, which no clock produces; nothing changes then.
     pub fn observe(&self, time: Time) -> Result<()> {
         if time.0 > LATEST_START {
             return Err(Error::invalid(format!("{time:?} is no time that a clock gave")));
         }
         self.last.fetch_max(time.0, Relaxed);
         Ok(())
-    }
-
-    /// Returns by how many microseconds readings are ahead of the wall clock.
-    pub fn ahead_micros(&self) -> u64 {
-        self.last().micros().saturating_sub(self.wall.wall_micros())
     }
 }
 
@@ -177,6 +164,12 @@ mod tests {
         }
     }
 
+    fn starting_after(wall: Arc<dyn env::Clock>, last: Time) -> EventClock {
+        let clock = EventClock::new(wall);
+        clock.observe(last).unwrap();
+        clock
+    }
+
     #[test]
     fn readings_follow_the_wall_and_never_go_back() {
         let wall = Arc::new(SetClock::default());
@@ -184,12 +177,12 @@ mod tests {
         wall.0.store(1000, Relaxed);
         assert_eq!((clock.now(), clock.now()), (Time::from_micros(1000), Time((1000 << 12) + 1)));
         wall.0.store(400, Relaxed);
-        assert_eq!((clock.now(), clock.ahead_micros()), (Time((1000 << 12) + 2), 600));
+        assert_eq!(clock.now(), Time((1000 << 12) + 2));
         wall.0.store(1001, Relaxed);
         assert_eq!(clock.now(), Time::from_micros(1001));
         assert_eq!((clock.last().micros(), clock.last().count()), (1001, 0));
         // A restart on a machine whose clock is behind.
-        let again = EventClock::starting_after(Arc::new(SetClock::default()), clock.last()).unwrap();
+        let again = starting_after(Arc::new(SetClock::default()), clock.last());
         assert_eq!(again.now(), Time((1001 << 12) + 1));
     }
 
@@ -210,7 +203,6 @@ mod tests {
         assert_eq!(clock.now().micros(), LATEST_MICROS);
         assert!(clock.now() < Time(LATEST_START));
         assert!(clock.observe(Time::LAST).is_err());
-        assert!(EventClock::starting_after(Arc::new(SetClock::default()), Time::LAST).is_err());
         assert_eq!(Time::from_micros(u64::MAX), Time::LAST);
     }
 
@@ -258,7 +250,7 @@ mod tests {
             for (micros, restart) in steps.into_iter().zip(restarts) {
                 wall.0.store(micros, Relaxed);
                 if restart {
-                    clock = EventClock::starting_after(wall.clone(), last).unwrap();
+                    clock = starting_after(wall.clone(), last);
                 }
                 let now = clock.now();
                 prop_assert!(now > last);
