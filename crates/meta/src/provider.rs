@@ -10,7 +10,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use waxseal_lsm::codec::{Reader, put_bytes, put_varint};
+use waxseal_lsm::codec::{put_bytes, put_varint};
 use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::record::{Kind, Record, companion};
 use waxseal_lsm::seam::DropReason;
@@ -108,39 +108,6 @@ impl Descriptor {
         put_varint(out, self.max_len as u64);
         put_bytes(out, self.name.as_bytes());
     }
-
-    fn read(reader: &mut Reader<'_>) -> Result<Descriptor> {
-        let wrong = || Error::structural("a provider descriptor that cannot be");
-        let id = u16::try_from(reader.varint()?).map_err(|_| wrong())?;
-        let version = u8::try_from(reader.varint()?).map_err(|_| wrong())?;
-        let flags = reader.u8()?;
-        let max_len = usize::try_from(reader.varint()?).map_err(|_| wrong())?;
-        let name = String::from_utf8(reader.length_prefixed()?.to_vec()).map_err(|_| wrong())?;
-        Ok(Descriptor {
-            id,
-            name,
-            version,
-            locality: if flags & 4 != 0 { Locality::NodeLocal } else { Locality::Portable },
-            max_len,
-            in_checksum: flags & 1 != 0,
-            on_unknown: if flags & 2 != 0 { OnUnknown::Drop } else { OnUnknown::Preserve },
-        })
-    }
-}
-
-/// Reads the descriptors of a table (property 10), ascending by id. Errors: `Corruption` if they cannot be decoded or
-/// do not ascend.
-pub fn read_descriptors(bytes: &[u8]) -> Result<Vec<Descriptor>> {
-    let mut reader = Reader::new(bytes);
-    let mut descriptors: Vec<Descriptor> = Vec::new();
-    while !reader.is_empty() {
-        let descriptor = Descriptor::read(&mut reader)?;
-        if descriptors.last().is_some_and(|last| last.id >= descriptor.id) {
-            return Err(Error::structural("provider descriptors that do not ascend"));
-        }
-        descriptors.push(descriptor);
-    }
-    Ok(descriptors)
 }
 
 /// Encodes descriptors for property 10. If several lists have the same id, the earliest list's descriptor is kept.
@@ -303,6 +270,7 @@ impl fmt::Debug for Providers {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use waxseal_lsm::codec::Reader;
 
     struct Plain(Descriptor, Wants);
 
@@ -340,6 +308,38 @@ mod tests {
         let two = Providers::of(vec![plain(good), plain(Descriptor::new(6, "first"))]).unwrap();
         assert_eq!(two.iter().map(|(descriptor, _)| descriptor.id).collect::<Vec<_>>(), [6, 77]);
         assert!(two.find(77).is_some() && two.find(7).is_none());
+    }
+
+    fn read_descriptor(reader: &mut Reader<'_>) -> Result<Descriptor> {
+        let wrong = || Error::structural("a provider descriptor that cannot be");
+        let id = u16::try_from(reader.varint()?).map_err(|_| wrong())?;
+        let version = u8::try_from(reader.varint()?).map_err(|_| wrong())?;
+        let flags = reader.u8()?;
+        let max_len = usize::try_from(reader.varint()?).map_err(|_| wrong())?;
+        let name = String::from_utf8(reader.length_prefixed()?.to_vec()).map_err(|_| wrong())?;
+        Ok(Descriptor {
+            id,
+            name,
+            version,
+            locality: if flags & 4 != 0 { Locality::NodeLocal } else { Locality::Portable },
+            max_len,
+            in_checksum: flags & 1 != 0,
+            on_unknown: if flags & 2 != 0 { OnUnknown::Drop } else { OnUnknown::Preserve },
+        })
+    }
+
+    /// Reads the descriptors of a table (property 10), ascending by id.
+    fn read_descriptors(bytes: &[u8]) -> Result<Vec<Descriptor>> {
+        let mut reader = Reader::new(bytes);
+        let mut descriptors: Vec<Descriptor> = Vec::new();
+        while !reader.is_empty() {
+            let descriptor = read_descriptor(&mut reader)?;
+            if descriptors.last().is_some_and(|last| last.id >= descriptor.id) {
+                return Err(Error::structural("provider descriptors that do not ascend"));
+            }
+            descriptors.push(descriptor);
+        }
+        Ok(descriptors)
     }
 
     proptest! {
