@@ -127,27 +127,12 @@ impl Sealer {
         self.rooms.set(family, bytes);
     }
 
-    /// Adds an operation with a seal from the caller.
-    ///
-    /// Errors: `Invalid` if the seal does not match the operation, or if the operation exceeds the limits of a batch;
-    /// the batch is then unchanged.
-    pub fn push_sealed(
-        &self,
-        batch: &mut Batch,
-        family: u32,
-        kind: Kind,
-        key: &[u8],
-        value: &[u8],
-        seal: Seal,
-    ) -> Result<()> {
-        self.push_sealed_given(batch, &PendingWrite { family, kind, key, value, key_hash: None, entries: &[] }, seal)
-    }
-
     /// Adds an operation with a seal and metadata entries from the caller. The seal covers the entries marked as
     /// sealed.
     ///
-    /// Errors: those of [`Sealer::push_sealed`], and entries that a provider rejects.
-    pub fn push_sealed_given(&self, batch: &mut Batch, pending: &PendingWrite<'_>, seal: Seal) -> Result<()> {
+    /// Errors: `Invalid` if the seal does not match the operation, or if the operation exceeds the limits of a batch;
+    /// those of providers that reject an entry. The batch is then unchanged.
+    pub fn push_sealed(&self, batch: &mut Batch, pending: &PendingWrite<'_>, seal: Seal) -> Result<()> {
         let mut companions = Vec::new();
         self.accompany_sealed(pending, pending.hashed_key(), seal, &mut companions)?;
         batch.push_with(pending.family, pending.kind, pending.key, pending.value, &companions)
@@ -664,9 +649,11 @@ mod tests {
     fn a_given_seal_goes_in_as_it_is_or_not_at_all() {
         let (sealer, mut batch) = (Sealer::new(), Batch::new());
         let seal = Seal::of(b"k", b"v");
-        sealer.push_sealed(&mut batch, 4, Kind::Put, b"k", b"v", seal).unwrap();
+        let pending = PendingWrite { family: 4, kind: Kind::Put, key: b"k", value: b"v", key_hash: None, entries: &[] };
+        sealer.push_sealed(&mut batch, &pending, seal).unwrap();
         let before = batch.seal().bytes;
-        let error = sealer.push_sealed(&mut batch, 4, Kind::Put, b"k", b"w", seal).unwrap_err();
+        let other = PendingWrite { value: b"w", ..pending };
+        let error = sealer.push_sealed(&mut batch, &other, seal).unwrap_err();
         assert_eq!(*error.kind(), ErrorKind::Invalid);
         assert_eq!(batch.seal().bytes, before);
         let operation = BatchOperations::new(&before).unwrap().next().unwrap().unwrap();

@@ -38,7 +38,7 @@ impl Sealer {
     }
 
     /// Adds an operation with its stamp, and with the caller's seal if given. Errors: those of `Batch::push_given` and
-    /// of `push_sealed_given`; the batch is then unchanged.
+    /// of `push_sealed`; the batch is then unchanged.
     pub fn push_stamped(
         &self,
         batch: &mut Batch,

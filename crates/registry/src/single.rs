@@ -192,7 +192,7 @@ impl Hooks {
     fn push_one(&self, batch: &mut Batch, pending: &PendingWrite<'_>, seal: Option<Seal>) -> Result<()> {
         let Some(seal) = seal else { return push_unsealed(batch, &mut { *pending }, self.db.companions()) };
         batch.clear();
-        self.sealer.push_sealed_given(batch, pending, seal)
+        self.sealer.push_sealed(batch, pending, seal)
     }
 
     /// Decides how one operation is written under these rules.

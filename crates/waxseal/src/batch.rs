@@ -241,7 +241,7 @@ impl<'a> Write<'a> {
             let mut pending = write.pending(family.id());
             match write.seal {
                 None => operations.push_pending(&mut pending, inner.engine.companions()),
-                Some(seal) => inner.protector()?.push_sealed_given(operations, &pending, seal),
+                Some(seal) => inner.protector()?.push_sealed(operations, &pending, seal),
             }
         })
     }

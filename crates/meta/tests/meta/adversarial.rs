@@ -476,6 +476,14 @@ fn keys_are_hashed_once_an_operation() {
     let mut batch = Batch::new();
     assert_eq!(hashed(&|| {}), 0);
     let before = keys_hashed();
-    sealer.push_sealed(&mut batch, store.family.id(), Kind::Put, b"k", b"w", seal).unwrap();
+    let pending = PendingWrite {
+        family: store.family.id(),
+        kind: Kind::Put,
+        key: b"k",
+        value: b"w",
+        key_hash: None,
+        entries: &[],
+    };
+    sealer.push_sealed(&mut batch, &pending, seal).unwrap();
     assert_eq!(keys_hashed() - before, 1);
 }

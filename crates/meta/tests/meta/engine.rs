@@ -13,7 +13,7 @@ use waxseal_lsm::ledger::Ledger;
 use waxseal_lsm::options::{CfOptions, Compression, Durability};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, Record, Seqno};
-use waxseal_lsm::seam::{Build, Companions, Plain, Protection};
+use waxseal_lsm::seam::{Build, Companions, PendingWrite, Plain, Protection};
 use waxseal_meta::verdict::SealVerdict;
 use waxseal_meta::{Seal, SealCounts, SealPoint, Sealer};
 use waxseal_testing::above::{Above, Over};
@@ -164,7 +164,15 @@ fn a_given_seal_is_handed_back_after_five_compactions() {
     let world = World::open(&sim, sealer.clone());
     let seal = Seal::of(b"150x", b"given");
     let mut batch = Batch::new();
-    sealer.push_sealed(&mut batch, world.family.id(), Kind::Put, b"150x", b"given", seal).unwrap();
+    let pending = PendingWrite {
+        family: world.family.id(),
+        kind: Kind::Put,
+        key: b"150x",
+        value: b"given",
+        key_hash: None,
+        entries: &[],
+    };
+    sealer.push_sealed(&mut batch, &pending, seal).unwrap();
     world.db.commit(&mut batch, Durability::Sync).unwrap();
     for round in 0..5 {
         world.put(b"149", &[round; 10]);

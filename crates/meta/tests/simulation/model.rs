@@ -9,6 +9,7 @@ use waxseal_lsm::error::ErrorKind;
 use waxseal_lsm::options::Durability;
 use waxseal_lsm::read::UserCursor;
 use waxseal_lsm::record::Kind;
+use waxseal_lsm::seam::PendingWrite;
 
 use waxseal_meta::integrity::{VerifyOptions, verify};
 use waxseal_meta::{Seal, Sealer};
@@ -339,8 +340,9 @@ impl Run {
                 let (key, value, mut batch) = (world.key(), world.value(), Batch::new());
                 let wrong =
                     Seal::from_bytes((world.seal(&key, &value).number() ^ (1 << world.below(64))).to_le_bytes());
-                let refused =
-                    sealer.push_sealed(&mut batch, 0, Kind::Put, &key, &value, wrong).expect_err("a wrong seal");
+                let (key, value) = (&key[..], &value[..]);
+                let pending = PendingWrite { family: 0, kind: Kind::Put, key, value, key_hash: None, entries: &[] };
+                let refused = sealer.push_sealed(&mut batch, &pending, wrong).expect_err("a wrong seal");
                 assert_eq!(*refused.kind(), ErrorKind::Invalid);
                 assert!(batch.is_empty());
                 Ok(())

@@ -429,7 +429,7 @@ impl World {
                                 key_hash: None,
                                 entries: &entries,
                             };
-                            sealer.push_sealed_given(&mut batch, &pending, self.seal(key, value))?;
+                            sealer.push_sealed(&mut batch, &pending, self.seal(key, value))?;
                         }
                         _ => batch.push_given(family.id(), Kind::Put, key, value, &entries, db.companions())?,
                     }
