@@ -66,14 +66,11 @@ pub(super) fn look_at_values(
         _ => Ok(()),
     })?;
     for file in table.values() {
-        if let Err(error) = file.check_ends() {
-            let count = if is_unread(&error) { &mut report.unread } else { &mut report.structural };
-            let finding = Finding::of(&bearable(error)?, Some(family.name()));
-            if !which.reported.contains(&finding) {
-                *count += 1;
-                report.damage.push(finding);
-            }
-        }
+        let looked = match file.check_ends() {
+            Err(error) if !is_unread(&error) => Ok(Some(error)),
+            ends => ends.map(|()| None),
+        };
+        add_value_finding(family, looked, which.reported, report)?;
     }
     Ok(())
 }
