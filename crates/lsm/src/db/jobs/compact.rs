@@ -188,6 +188,7 @@ impl Compactor {
             Some(newest) => expired::pick_any(&summary, newest),
             None => expired::pick_dense(&summary),
         };
+        let stale = |reason| pick_stale((family, &view.levels), &summary, taken, reason);
         let ranked = |urgency: Urgency| move |plan| Pick { urgency, plan };
         let pick = expired::pick_drop(&summary).map(ranked(Urgency::Drop));
         let pick = pick.or_else(|| {
@@ -195,58 +196,12 @@ impl Compactor {
             Some(Pick { urgency: Urgency::DueEvents(plan.score), plan })
         });
         let pick = pick
-            .or_else(|| self.pick_compact(family, view, &summary, taken, settles?).map(ranked(Urgency::Space)))
+            .or_else(|| pick_settling(&summary, &view.levels, settles?, stale).map(ranked(Urgency::Space)))
             .or_else(|| pick_expired().map(ranked(Urgency::Expired)))
-            .or_else(|| self.pick_stale(family, view, &summary, taken, Reason::Values).map(ranked(Urgency::Values)))
+            .or_else(|| stale(Reason::Values).map(ranked(Urgency::Values)))
             .or_else(|| pick::pick_idle(&summary).map(ranked(Urgency::Idle)));
         let may_expire = summary.levels.iter().flatten().any(|table| table.expiry.is_some());
         (pick, !spans.is_empty() || may_expire)
-    }
-
-    /// Returns a space compaction for a settling family, unless it was flushed since: writes to it continue, so it
-    /// would not settle.
-    fn pick_compact(
-        &self,
-        family: &Family,
-        view: &View,
-        summary: &LevelSummary<'_>,
-        taken: &Taken<'_>,
-        newest: u64,
-    ) -> Option<CompactionPlan> {
-        if !summary.running.is_empty() || summary.levels[0].iter().any(|table| table.number >= newest) {
-            return None;
-        }
-        let towards = if holds_pointers(&view.levels) {
-            space_compaction::pick_single_level
-        } else {
-            space_compaction::pick_compact
-        };
-        // Merge first, because merging shows which values are garbage; afterwards the live values are moved only once.
-        towards(summary).or_else(|| self.pick_stale(family, view, summary, taken, Reason::Space))
-    }
-
-    /// Returns a plan to rewrite a table that points into blob files with mostly garbage.
-    fn pick_stale(
-        &self,
-        family: &Family,
-        view: &View,
-        summary: &LevelSummary<'_>,
-        taken: &Taken<'_>,
-        reason: Reason,
-    ) -> Option<CompactionPlan> {
-        let thrift = if reason == Reason::Space { GcPolicy::Lean } else { GcPolicy::Usual };
-        let stale = stale_files(family, &view.levels, thrift, &taken.resting());
-        if stale.is_empty() {
-            return None;
-        }
-        let tables = view.levels.iter().flat_map(|level| level.tables()).map(|table| table.meta());
-        let bytes_of = |meta: &TableMeta| {
-            let of_stale = meta.values.iter().filter(|values| stale.contains(&values.file.uid));
-            of_stale.map(|values| values.bytes).sum::<u64>()
-        };
-        let bytes: HashMap<u64, u64> = tables.map(|meta| (meta.number, bytes_of(meta))).collect();
-        let of = |number| if taken.is_kept(number) { 0 } else { bytes.get(&number).copied().unwrap_or(0) };
-        blob_gc::pick_stale(summary, reason, &of)
     }
 
     pub(in crate::db) fn compact_range(
@@ -666,6 +621,45 @@ fn is_hidden(plan: &CompactionPlan, view: &View, key: &[u8]) -> bool {
     let is_input =
         |table: &Arc<TableHandle>| plan.inputs.iter().any(|(_, numbers)| numbers.contains(&table.meta().number));
     view.levels.newest_holding(key).chain(above).any(|table| !is_input(table))
+}
+
+/// Returns a space compaction for a settling family, or the plan of `stale`. Returns `None` if the family was flushed
+/// since: writes to it continue, so it would not settle.
+fn pick_settling(
+    summary: &LevelSummary<'_>,
+    levels: &TableLevels,
+    newest: u64,
+    stale: impl FnOnce(Reason) -> Option<CompactionPlan>,
+) -> Option<CompactionPlan> {
+    if !summary.running.is_empty() || summary.levels[0].iter().any(|table| table.number >= newest) {
+        return None;
+    }
+    let towards =
+        if holds_pointers(levels) { space_compaction::pick_single_level } else { space_compaction::pick_compact };
+    // Merge first, because merging shows which values are garbage; afterwards the live values are moved only once.
+    towards(summary).or_else(|| stale(Reason::Space))
+}
+
+/// Returns a plan to rewrite a table that points into blob files with mostly garbage.
+fn pick_stale(
+    (family, levels): (&Family, &TableLevels),
+    summary: &LevelSummary<'_>,
+    taken: &Taken<'_>,
+    reason: Reason,
+) -> Option<CompactionPlan> {
+    let thrift = if reason == Reason::Space { GcPolicy::Lean } else { GcPolicy::Usual };
+    let stale = stale_files(family, levels, thrift, &taken.resting());
+    if stale.is_empty() {
+        return None;
+    }
+    let tables = levels.iter().flat_map(|level| level.tables()).map(|table| table.meta());
+    let bytes_of = |meta: &TableMeta| {
+        let of_stale = meta.values.iter().filter(|values| stale.contains(&values.file.uid));
+        of_stale.map(|values| values.bytes).sum::<u64>()
+    };
+    let bytes: HashMap<u64, u64> = tables.map(|meta| (meta.number, bytes_of(meta))).collect();
+    let of = |number| if taken.is_kept(number) { 0 } else { bytes.get(&number).copied().unwrap_or(0) };
+    blob_gc::pick_stale(summary, reason, &of)
 }
 
 /// Returns the blob files of a family that are due for garbage collection. Files that `resting` or level-0 tables point
