@@ -2682,8 +2682,8 @@ int32_t waxseal_set_interrupt(waxseal_interrupt_fn function, void *context);
  * `family.default.memtable_bytes`, `family.default.level.0.tables`, ..; `waxseal_metrics_json` lists all names.
  * `WAXSEAL_NOT_FOUND` for an unknown name.
  *
- * Thread-safe. A number of a family costs a look at the family's tables, any other one a look at all tables: ask for all at once where you
- * need many. Errors: `WAXSEAL_INVALID` for a name that is no UTF-8, `WAXSEAL_CLOSED`.
+ * Thread-safe. A number of a family costs a look at the family's tables, any other one a look at all tables: ask for
+ * all at once where you need many. Errors: `WAXSEAL_INVALID` for a name that is no UTF-8, `WAXSEAL_CLOSED`.
  */
 int32_t waxseal_metric(const waxseal_db_t *db,
                        const uint8_t *name,
@@ -3640,9 +3640,9 @@ int32_t waxseal_care_options_add_family(waxseal_care_options_t *options,
                                         waxseal_error_t **error);
 
 /**
- * A store whose tables and log a salvage takes where no manifest names them, by its id: 32 hexadecimal digits, as the refusal of a directory
- * with files of several stores lists them. Files of stores that are not named are left alone. None named: the store that the surviving files
- * name.
+ * A store whose tables and log a salvage takes where no manifest names them, by its id: 32 hexadecimal digits, as the
+ * refusal of a directory with files of several stores lists them. Files of stores that are not named are left alone.
+ * None named: the store that the surviving files name.
  *
  * One thread at a time. Errors: `WAXSEAL_INVALID` for any other text.
  */

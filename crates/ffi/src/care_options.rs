@@ -11,10 +11,9 @@ use face::interrupt;
 
 use crate::call::status_of;
 use crate::declare::{destroy, field, setters};
-use crate::error::{answer, calls, create, waxseal_error_t};
+use crate::error::{calls, create};
 use crate::failure::{Failure, Result, WAXSEAL_INTERRUPTED};
 use crate::handle::{HandleKind, handle, with_mut};
-use crate::lent::{lent, out};
 use crate::reentry::Caller;
 use crate::repair_source::{CallerSource, Handler, waxseal_handler_fn, waxseal_source_fn};
 use crate::report::waxseal_resume_t;
@@ -175,28 +174,18 @@ calls! {
         let name = name.text("name")?.to_owned();
         change(options, |care| care.families.get_or_insert_default().push(name))
     }
-}
 
-/// A store whose tables and log a salvage takes where no manifest names them, by its id: 32 hexadecimal digits, as the refusal of a directory
-/// with files of several stores lists them. Files of stores that are not named are left alone. None named: the store that the surviving files
-/// name.
-///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for any other text.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_care_options_add_store(
-    options: *mut waxseal_care_options_t,
-    id: *const u8,
-    id_len: usize,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (id, error) = unsafe { (lent(id, id_len), out(error)) };
-    answer(error, || {
+    /// A store whose tables and log a salvage takes where no manifest names them, by its id: 32 hexadecimal digits, as
+    /// the refusal of a directory with files of several stores lists them. Files of stores that are not named are left
+    /// alone. None named: the store that the surviving files name.
+    ///
+    /// One thread at a time. Errors: `WAXSEAL_INVALID` for any other text.
+    fn waxseal_care_options_add_store(options: *mut waxseal_care_options_t, bytes id) {
         let digits = id.text("id")?;
         let store = StoreUid::parse(digits)
             .ok_or_else(|| Failure::invalid(format!("a store's id has 32 hexadecimal digits: {digits:?}")))?;
         change(options, |care| care.stores.get_or_insert_default().push(store))
-    })
+    }
 }
 
 setters! {
@@ -264,22 +253,15 @@ setters! {
         max_retries = Some(retries);
 }
 
-/// Sets a directory of tables that compaction had replaced, which a repair searches too. Length 0 means no directory.
-///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for an invalid path.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_care_options_set_trash(
-    options: *mut waxseal_care_options_t,
-    path: *const u8,
-    path_len: usize,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (path, error) = unsafe { (lent(path, path_len), out(error)) };
-    answer(error, || {
-        let trash = if path_len == 0 { None } else { Some(path.path()?) };
+calls! {
+    /// Sets a directory of tables that compaction had replaced, which a repair searches too. Length 0 means no
+    /// directory.
+    ///
+    /// One thread at a time. Errors: `WAXSEAL_INVALID` for an invalid path.
+    fn waxseal_care_options_set_trash(options: *mut waxseal_care_options_t, bytes path) {
+        let trash = if path.bytes("path")?.is_empty() { None } else { Some(path.path()?) };
         change(options, |care| care.trash = trash)
-    })
+    }
 }
 
 destroy! {

@@ -4,58 +4,39 @@ use std::ffi::c_void;
 
 use crate::call::status_of;
 use crate::callback::{Context, waxseal_destroy_fn};
-use crate::error::{answer, waxseal_error_t};
+use crate::error::calls;
 use crate::family_options::{set_order, waxseal_family_options_t};
 use crate::key_order::{Given, repeat_comparison, waxseal_compare_fn};
-use crate::lent::{lent, out};
 use crate::options::{set_calling, waxseal_options_t};
 
-/// Adds a key order for families of the stores opened with these options. The store records the order's name, UTF-8,
-/// and finds the comparator by it. A store with a family in a custom order cannot be opened without that order's
-/// comparator. If `equal_means_same_bytes` is false, keys with different bytes may be equal, and filters are off.
-/// Unless `destroy` is null, it destroys `context` once the options and all these stores are gone, or if this call
-/// fails.
-///
-/// One thread at a time. Errors: `WAXSEAL_INVALID` for a name that is empty or not UTF-8, and for a null function.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_options_add_comparator(
-    options: *mut waxseal_options_t,
-    name: *const u8,
-    name_len: usize,
-    compare: waxseal_compare_fn,
-    equal_means_same_bytes: bool,
-    context: *mut c_void,
-    destroy: waxseal_destroy_fn,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (name, error) = unsafe { (lent(name, name_len), out(error)) };
-    let context = Context::new(context, destroy);
-    answer(error, || {
+calls! {
+    /// Adds a key order for families of the stores opened with these options. The store records the order's name,
+    /// UTF-8, and finds the comparator by it. A store with a family in a custom order cannot be opened without that
+    /// order's comparator. If `equal_means_same_bytes` is false, keys with different bytes may be equal, and filters
+    /// are off. Unless `destroy` is null, it destroys `context` once the options and all these stores are gone, or if
+    /// this call fails.
+    ///
+    /// One thread at a time. Errors: `WAXSEAL_INVALID` for a name that is empty or not UTF-8, and for a null function.
+    fn waxseal_options_add_comparator(
+        options: *mut waxseal_options_t, bytes name, compare: waxseal_compare_fn, equal_means_same_bytes: bool,
+        context: *mut c_void, destroy: waxseal_destroy_fn,
+    ) {
+        let context = Context::new(context, destroy);
         let given = Given::new(name, compare, equal_means_same_bytes, context)?;
         set_calling(options, move |builder, caller| builder.comparator(given.comparator_of(caller)))
-    })
-}
+    }
 
-/// Sets the key order, as of `waxseal_options_add_comparator`, of families created with these options. The options of a
-/// later open of the store need the comparator too.
-///
-/// One thread at a time. Errors: as of `waxseal_options_add_comparator`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_family_options_set_comparator(
-    options: *mut waxseal_family_options_t,
-    name: *const u8,
-    name_len: usize,
-    compare: waxseal_compare_fn,
-    equal_means_same_bytes: bool,
-    context: *mut c_void,
-    destroy: waxseal_destroy_fn,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (name, error) = unsafe { (lent(name, name_len), out(error)) };
-    let context = Context::new(context, destroy);
-    answer(error, || set_order(options, Given::new(name, compare, equal_means_same_bytes, context)?))
+    /// Sets the key order, as of `waxseal_options_add_comparator`, of families created with these options. The options
+    /// of a later open of the store need the comparator too.
+    ///
+    /// One thread at a time. Errors: as of `waxseal_options_add_comparator`.
+    fn waxseal_family_options_set_comparator(
+        options: *mut waxseal_family_options_t, bytes name, compare: waxseal_compare_fn, equal_means_same_bytes: bool,
+        context: *mut c_void, destroy: waxseal_destroy_fn,
+    ) {
+        let context = Context::new(context, destroy);
+        set_order(options, Given::new(name, compare, equal_means_same_bytes, context)?)
+    }
 }
 
 /// Takes back the answer of the comparison that runs on this thread: the store asks its comparator again about the same two keys. After 16

@@ -132,8 +132,9 @@ pub(crate) use create;
 /// Functions that may fail. Each returns a status and takes a place for an error object as its last argument. The body
 /// runs as a call of `answer`, so `?` ends it with an error.
 ///
-/// An argument is `NAME: TYPE`, taken as it is; `bytes NAME`, a pointer with a length; `bounds NAME: TYPE`, a range; or
-/// `out NAME: TYPE`, a place to write to. The last three are the types of `lent` in the body.
+/// An argument is `NAME: TYPE`, taken as it is; `bytes NAME`, a pointer with a length; `buffer NAME`, the same to write
+/// to; `slices NAME` or `array NAME: TYPE`, a pointer with a count; `bounds NAME: TYPE`, a range; or `out NAME: TYPE`, a
+/// place to write to. All but the first are the types of `lent` in the body.
 macro_rules! calls {
     ($(
         $(#[$doc:meta])*
@@ -165,6 +166,24 @@ macro_rules! call {
         $crate::error::call! {
             $head [$($c)* $name: *const u8, length: usize,]
             [$($body)* $name = $crate::lent::lent($name, length),] $($rest)*
+        }
+    };
+    ($head:tt [$($c:tt)*] [$($body:tt)*] buffer $name:ident, $($rest:tt)*) => {
+        $crate::error::call! {
+            $head [$($c)* $name: *mut u8, capacity: usize,]
+            [$($body)* $name = $crate::lent::buffer($name, capacity),] $($rest)*
+        }
+    };
+    ($head:tt [$($c:tt)*] [$($body:tt)*] slices $name:ident, $($rest:tt)*) => {
+        $crate::error::call! {
+            $head [$($c)* $name: *const $crate::lent::waxseal_slice_t, count: usize,]
+            [$($body)* $name = $crate::lent::lent_slices($name, count),] $($rest)*
+        }
+    };
+    ($head:tt [$($c:tt)*] [$($body:tt)*] array $name:ident: $items:ty, $($rest:tt)*) => {
+        $crate::error::call! {
+            $head [$($c)* $name: $items, count: usize,]
+            [$($body)* $name = $crate::lent::lent_array($name, count),] $($rest)*
         }
     };
     ($head:tt [$($c:tt)*] [$($body:tt)*] out $name:ident: $place:ty, $($rest:tt)*) => {

@@ -8,11 +8,10 @@ use face::meta::LABELS;
 
 use crate::call::status_of;
 use crate::declare::{destroy, field, mirror, setters};
-use crate::error::{answer, calls, create, waxseal_error_t};
+use crate::error::{calls, create};
 use crate::failure::{Failure, Result};
 use crate::family::waxseal_family_t;
 use crate::handle::{HandleKind, handle, with, with_mut};
-use crate::lent::{lent_slices, out, waxseal_slice_t};
 use crate::range::{CallerBounds, bounds, waxseal_range_t};
 use crate::snapshot::{read, waxseal_snapshot_t};
 
@@ -244,24 +243,14 @@ calls! {
         imported.set(waxseal_imported_t::of(with(family.cast_const(), |family| Ok(family.import(&directory)?))?));
         Ok(())
     }
-}
 
-/// Imports bare table files, for instance of an old node, which only their own properties describe. `form` is one of
-/// `WAXSEAL_FORM_..`. `imported` may be null.
-///
-/// Thread-safe. Errors: as of `waxseal_import`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_import_tables(
-    family: *mut waxseal_family_t,
-    paths: *const waxseal_slice_t,
-    count: usize,
-    form: i32,
-    imported: *mut waxseal_imported_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (paths, imported, error) = unsafe { (lent_slices(paths, count), out(imported), out(error)) };
-    answer(error, || {
+    /// Imports bare table files, for instance of an old node, which only their own properties describe. `form` is one
+    /// of `WAXSEAL_FORM_..`. `imported` may be null.
+    ///
+    /// Thread-safe. Errors: as of `waxseal_import`.
+    fn waxseal_import_tables(
+        family: *mut waxseal_family_t, slices paths, form: i32, out imported: *mut waxseal_imported_t,
+    ) {
         let form = match form {
             WAXSEAL_FORM_PLAIN => Form::Plain,
             WAXSEAL_FORM_SEALED => Form::Sealed,
@@ -273,5 +262,5 @@ pub unsafe extern "C" fn waxseal_import_tables(
         imported
             .set(waxseal_imported_t::of(with(family.cast_const(), |family| Ok(family.import_tables(&paths, form)?))?));
         Ok(())
-    })
+    }
 }

@@ -5,11 +5,11 @@ use face::Slice;
 use crate::bytes::{copied, waxseal_bytes_t};
 use crate::call::status_of;
 use crate::declare::{destroy, getters};
-use crate::error::{answer, calls, waxseal_error_t};
+use crate::error::calls;
 use crate::failure::{Failure, WAXSEAL_NOT_FOUND, WAXSEAL_NOT_RESIDENT, WAXSEAL_OK, WAXSEAL_TOO_SMALL};
 use crate::family::waxseal_family_t;
 use crate::handle::{HandleKind, handle, issue, with};
-use crate::lent::{Out, buffer, lent, lent_slices, out, waxseal_slice_t};
+use crate::lent::{Out, out, waxseal_slice_t};
 use crate::snapshot::{lend_resident, lend_value, read, waxseal_snapshot_t};
 
 calls! {
@@ -29,63 +29,39 @@ calls! {
         value.set(issue(copy)?);
         Ok(true)
     }
-}
 
-/// Copies the value of a key to a buffer, and its length to `*length`. Allocates nothing. A null `snapshot` reads the
-/// current state. A null buffer with capacity 0 queries the length.
-///
-/// `WAXSEAL_NOT_FOUND` if the key does not exist: nothing is written. `WAXSEAL_TOO_SMALL` if the value does not fit:
-/// only its length is written. A retry with a larger buffer may again be too small, if other threads write the key
-/// meanwhile.
-///
-/// Thread-safe. Errors: as of `waxseal_get`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_get_into(
-    family: *const waxseal_family_t,
-    snapshot: *const waxseal_snapshot_t,
-    key: *const u8,
-    key_len: usize,
-    buffer: *mut u8,
-    capacity: usize,
-    length: *mut usize,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (key, into, length, error) =
-        unsafe { (lent(key, key_len), self::buffer(buffer, capacity), out(length), out(error)) };
-    answer(error, || {
-        let (mut into, length) = (into.checked()?, length.needed("length")?);
-        let fill = |value: &[u8]| (value.len(), into.fill(value));
+    /// Copies the value of a key to a buffer, and its length to `*length`. Allocates nothing. A null `snapshot` reads
+    /// the current state. A null buffer with capacity 0 queries the length.
+    ///
+    /// `WAXSEAL_NOT_FOUND` if the key does not exist: nothing is written. `WAXSEAL_TOO_SMALL` if the value does not
+    /// fit: only its length is written. A retry with a larger buffer may again be too small, if other threads write the
+    /// key meanwhile.
+    ///
+    /// Thread-safe. Errors: as of `waxseal_get`.
+    fn waxseal_get_into(
+        family: *const waxseal_family_t, snapshot: *const waxseal_snapshot_t, bytes key, buffer buffer,
+        out length: *mut usize,
+    ) {
+        let (mut buffer, length) = (buffer.checked()?, length.needed("length")?);
+        let fill = |value: &[u8]| (value.len(), buffer.fill(value));
         let found = with(family, |family| lend_value(family, snapshot, key.key()?, fill))?;
         Ok(filled(Some(found), length))
-    })
-}
+    }
 
-/// As `waxseal_get_into`, but never reads a file: returns `WAXSEAL_NOT_RESIDENT`, and writes nothing, if the answer is
-/// not in memory. Meant for threads that must not block, such as an event loop or a thread that holds an interpreter's
-/// lock. A resident answer costs as much as a cached `waxseal_get_into`.
-///
-/// Thread-safe. Errors: as of `waxseal_get`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_get_resident(
-    family: *const waxseal_family_t,
-    snapshot: *const waxseal_snapshot_t,
-    key: *const u8,
-    key_len: usize,
-    buffer: *mut u8,
-    capacity: usize,
-    length: *mut usize,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (key, into, length, error) =
-        unsafe { (lent(key, key_len), self::buffer(buffer, capacity), out(length), out(error)) };
-    answer(error, || {
-        let (mut into, length) = (into.checked()?, length.needed("length")?);
-        let fill = |value: &[u8]| (value.len(), into.fill(value));
+    /// As `waxseal_get_into`, but never reads a file: returns `WAXSEAL_NOT_RESIDENT`, and writes nothing, if the answer
+    /// is not in memory. Meant for threads that must not block, such as an event loop or a thread that holds an
+    /// interpreter's lock. A resident answer costs as much as a cached `waxseal_get_into`.
+    ///
+    /// Thread-safe. Errors: as of `waxseal_get`.
+    fn waxseal_get_resident(
+        family: *const waxseal_family_t, snapshot: *const waxseal_snapshot_t, bytes key, buffer buffer,
+        out length: *mut usize,
+    ) {
+        let (mut buffer, length) = (buffer.checked()?, length.needed("length")?);
+        let fill = |value: &[u8]| (value.len(), buffer.fill(value));
         let found = with(family, |family| lend_resident(family, snapshot, key.key()?, fill))?;
         Ok(filled(found, length))
-    })
+    }
 }
 
 /// Returns the status of a read into a buffer, from the value's length and whether it fitted. `None` means that the
@@ -119,23 +95,16 @@ pub struct waxseal_values_t {
 
 handle!(waxseal_values_t => Vec<Option<Slice>>, HandleKind::Values, "values object");
 
-/// Returns copies of the values of `count` keys, all read at one point in time. A null `snapshot` reads the current
-/// state.
-///
-/// Thread-safe. On success the caller owns `*values` and frees it with `waxseal_values_destroy`. Errors: as of
-/// `waxseal_get`; if one value cannot be read, the whole call fails.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_multi_get(
-    family: *const waxseal_family_t,
-    snapshot: *const waxseal_snapshot_t,
-    keys: *const waxseal_slice_t,
-    count: usize,
-    values: *mut *mut waxseal_values_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (keys, values, error) = unsafe { (lent_slices(keys, count), out(values), out(error)) };
-    answer(error, || {
+calls! {
+    /// Returns copies of the values of `count` keys, all read at one point in time. A null `snapshot` reads the current
+    /// state.
+    ///
+    /// Thread-safe. On success the caller owns `*values` and frees it with `waxseal_values_destroy`. Errors: as of
+    /// `waxseal_get`; if one value cannot be read, the whole call fails.
+    fn waxseal_multi_get(
+        family: *const waxseal_family_t, snapshot: *const waxseal_snapshot_t, slices keys,
+        out values: *mut *mut waxseal_values_t,
+    ) {
         let values = values.needed("values")?;
         let keys = keys?.into_iter().map(|key| key.key()).collect::<Result<Vec<&[u8]>, Failure>>()?;
         let found = with(family, |family| {
@@ -143,7 +112,7 @@ pub unsafe extern "C" fn waxseal_multi_get(
         })?;
         values.set(issue(found)?);
         Ok(())
-    })
+    }
 }
 
 getters! {

@@ -10,11 +10,11 @@ use crate::batch::{add, waxseal_batch_t};
 use crate::bytes::{copied, waxseal_bytes_t};
 use crate::call::status_of;
 use crate::declare::destroy;
-use crate::error::{answer, calls, waxseal_error_t};
+use crate::error::calls;
 use crate::failure::Failure;
 use crate::family::waxseal_family_t;
 use crate::handle::{HandleKind, handle, issue, peek, with, with_mut};
-use crate::lent::{lent, lent_array, out, waxseal_slice_t};
+use crate::lent::{lent, waxseal_slice_t};
 use crate::range::waxseal_range_t;
 use crate::snapshot::{read, waxseal_snapshot_t};
 use crate::write_options::{set, waxseal_write_options_t, write_settings};
@@ -110,27 +110,14 @@ calls! {
             Ok(())
         })
     }
-}
 
-/// Adds a write to a batch that sets a key to a value with entries.
-///
-/// One thread at a time. Errors: as of `waxseal_batch_put`; `WAXSEAL_INVALID` for invalid entries.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_batch_put_with(
-    batch: *mut waxseal_batch_t,
-    family: *mut waxseal_family_t,
-    key: *const u8,
-    key_len: usize,
-    value: *const u8,
-    value_len: usize,
-    entries: *const waxseal_entry_t,
-    count: usize,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (key, value, entries, error) =
-        unsafe { (lent(key, key_len), lent(value, value_len), lent_array(entries, count), out(error)) };
-    answer(error, || {
+    /// Adds a write to a batch that sets a key to a value with entries.
+    ///
+    /// One thread at a time. Errors: as of `waxseal_batch_put`; `WAXSEAL_INVALID` for invalid entries.
+    fn waxseal_batch_put_with(
+        batch: *mut waxseal_batch_t, family: *mut waxseal_family_t, bytes key, bytes value,
+        array entries: *const waxseal_entry_t,
+    ) {
         // SAFETY: the header asks the same of the bytes of each entry.
         let given = entries?
             .iter()
@@ -140,10 +127,8 @@ pub unsafe extern "C" fn waxseal_batch_put_with(
             batch.put_given(family, key.key()?, value.value()?, &given);
             Ok(())
         })
-    })
-}
+    }
 
-calls! {
     /// Returns a copy of a provider's entry for a key. Does not read the value, whatever its size. `version` and
     /// `checked` (one of `WAXSEAL_CHECKED_..`) may be null. A null `snapshot` reads the current state.
     /// `WAXSEAL_NOT_FOUND` if the key has no value, or the value no entry.

@@ -10,9 +10,8 @@ use face::{Db, FamilyMetrics, Metrics, RecoveryReport};
 use crate::bytes::{give, waxseal_bytes_t};
 use crate::db::waxseal_db_t;
 use crate::declare::mirror;
-use crate::error::{answer, calls, waxseal_error_t};
+use crate::error::calls;
 use crate::handle::with;
-use crate::lent::{lent, out};
 
 mirror! {
     /// The recovery of the log when the store was opened.
@@ -116,30 +115,19 @@ fn json(numbers: &[(String, u64)]) -> String {
     text + "}"
 }
 
-/// Returns one metric of a store by its name: `flushes`, `compactions`, `cache.used_bytes`, `wal.syncs`,
-/// `family.default.memtable_bytes`, `family.default.level.0.tables`, ..; `waxseal_metrics_json` lists all names.
-/// `WAXSEAL_NOT_FOUND` for an unknown name.
-///
-/// Thread-safe. A number of a family costs a look at the family's tables, any other one a look at all tables: ask for all at once where you
-/// need many. Errors: `WAXSEAL_INVALID` for a name that is no UTF-8, `WAXSEAL_CLOSED`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_metric(
-    db: *const waxseal_db_t,
-    name: *const u8,
-    name_len: usize,
-    number: *mut u64,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (name, number, error) = unsafe { (lent(name, name_len), out(number), out(error)) };
-    answer(error, || {
+calls! {
+    /// Returns one metric of a store by its name: `flushes`, `compactions`, `cache.used_bytes`, `wal.syncs`,
+    /// `family.default.memtable_bytes`, `family.default.level.0.tables`, ..; `waxseal_metrics_json` lists all names.
+    /// `WAXSEAL_NOT_FOUND` for an unknown name.
+    ///
+    /// Thread-safe. A number of a family costs a look at the family's tables, any other one a look at all tables: ask
+    /// for all at once where you need many. Errors: `WAXSEAL_INVALID` for a name that is no UTF-8, `WAXSEAL_CLOSED`.
+    fn waxseal_metric(db: *const waxseal_db_t, bytes name, out number: *mut u64) {
         let (number, name) = (number.needed("number")?, name.text("name")?);
         let found = with(db, |db| Ok(number_of(db, name)))?;
         Ok(found.map(|found| number.set(found)).is_some())
-    })
-}
+    }
 
-calls! {
     /// Returns all metrics of a store as one JSON object: names as of `waxseal_metric`, values as integers. Counters
     /// start at the open.
     ///

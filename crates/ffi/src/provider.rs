@@ -10,10 +10,10 @@ use face::meta::{Descriptor, DropReason, Locality, MetadataProvider, OnUnknown, 
 use crate::call::status_of;
 use crate::callback::{Context, ask, waxseal_destroy_fn};
 use crate::declare::{destroy, field, setters};
-use crate::error::{answer, waxseal_error_t};
+use crate::error::{calls, waxseal_error_t};
 use crate::failure::{WAXSEAL_NOT_FOUND, failed};
 use crate::handle::{HandleKind, handle, issue, with_mut};
-use crate::lent::{lent, out, waxseal_slice_t};
+use crate::lent::waxseal_slice_t;
 use crate::options::{set_calling, waxseal_options_t};
 use crate::reentry::Caller;
 
@@ -257,28 +257,21 @@ impl MetadataProvider for KeepingOf {
     }
 }
 
-/// Creates a provider with a number, from 16 on, and a name of 1 to 64 bytes. Defaults, which the setters change:
-/// entries have at most 1 KiB, are exported with their record, are not covered by the seal, and are preserved by stores
-/// that do not know the provider. Without callbacks, the provider stores the entries that writers supply. Unless
-/// `destroy` is null, it destroys `context` once the provider and every store that was opened with it are gone, or if
-/// this call fails. The callbacks may be called by any thread, concurrently, and by the store's own threads.
-///
-/// Thread-safe. On success the caller owns `*provider` and frees it with `waxseal_provider_destroy`. Errors:
-/// `WAXSEAL_INVALID` for a reserved number or an invalid name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_provider_create(
-    id: u16,
-    name: *const u8,
-    name_len: usize,
-    context: *mut c_void,
-    destroy: waxseal_destroy_fn,
-    provider: *mut *mut waxseal_provider_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    let context = Arc::new(Context::new(context, destroy));
-    // SAFETY: the header asks that bytes be readable, and outputs null or writable.
-    let (name, provider, error) = unsafe { (lent(name, name_len), out(provider), out(error)) };
-    answer(error, || {
+calls! {
+    /// Creates a provider with a number, from 16 on, and a name of 1 to 64 bytes. Defaults, which the setters change:
+    /// entries have at most 1 KiB, are exported with their record, are not covered by the seal, and are preserved by
+    /// stores that do not know the provider. Without callbacks, the provider stores the entries that writers supply.
+    /// Unless `destroy` is null, it destroys `context` once the provider and every store that was opened with it are
+    /// gone, or if this call fails. The callbacks may be called by any thread, concurrently, and by the store's own
+    /// threads.
+    ///
+    /// Thread-safe. On success the caller owns `*provider` and frees it with `waxseal_provider_destroy`. Errors:
+    /// `WAXSEAL_INVALID` for a reserved number or an invalid name.
+    fn waxseal_provider_create(
+        id: u16, bytes name, context: *mut c_void, destroy: waxseal_destroy_fn,
+        out provider: *mut *mut waxseal_provider_t,
+    ) {
+        let context = Arc::new(Context::new(context, destroy));
         let provider = provider.needed("provider")?;
         let descriptor = Descriptor::new(id, name.text("name")?);
         descriptor.validate()?;
@@ -293,7 +286,7 @@ pub unsafe extern "C" fn waxseal_provider_create(
         };
         provider.set(issue(Mutex::new(keeping))?);
         Ok(())
-    })
+    }
 }
 
 /// Changes a setting of a provider.

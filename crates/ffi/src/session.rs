@@ -8,11 +8,10 @@ use crate::batch::waxseal_batch_t;
 use crate::bytes::{give, waxseal_bytes_t};
 use crate::db::waxseal_db_t;
 use crate::declare::destroy;
-use crate::error::{answer, calls, waxseal_error_t};
+use crate::error::calls;
 use crate::family::waxseal_family_t;
 use crate::family_options::{family_settings, waxseal_family_options_t};
 use crate::handle::{HandleKind, handle, issue, with};
-use crate::lent::{lent, out};
 
 /// A store together with a client's identity. Families and batches opened from a session write under that identity;
 /// registry and log are used through a session. Usable from any thread. Destroyed by `waxseal_session_destroy`, before
@@ -23,42 +22,30 @@ pub struct waxseal_session_t {
 
 handle!(waxseal_session_t => Session, HandleKind::Session, "session", |session| Some(session.store()));
 
-/// Opens the session of an identity. `name` is UTF-8 of 1 to 255 bytes. Length 0 opens the unnamed session, to which
-/// all operations without a session belong. `authenticated` is the authentication method; length 0 means
-/// unauthenticated. The pair of name and method is the identity: the same pair is the same session, also after a
-/// reopen, and one name with two methods is two sessions. The store does not verify names: the application must
-/// authenticate clients before it opens sessions for them.
-///
-/// Thread-safe. On success the caller owns `*session` and frees it with `waxseal_session_destroy`. Errors:
-/// `WAXSEAL_INVALID` for an invalid name, and in a store that was opened without its registry; otherwise as of a
-/// commit, for a new name.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_session_open(
-    db: *mut waxseal_db_t,
-    name: *const u8,
-    name_len: usize,
-    authenticated: *const u8,
-    authenticated_len: usize,
-    session: *mut *mut waxseal_session_t,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (name, how, session, error) =
-        unsafe { (lent(name, name_len), lent(authenticated, authenticated_len), out(session), out(error)) };
-    answer(error, || {
+calls! {
+    /// Opens the session of an identity. `name` is UTF-8 of 1 to 255 bytes. Length 0 opens the unnamed session, to
+    /// which all operations without a session belong. `authenticated` is the authentication method; length 0 means
+    /// unauthenticated. The pair of name and method is the identity: the same pair is the same session, also after a
+    /// reopen, and one name with two methods is two sessions. The store does not verify names: the application must
+    /// authenticate clients before it opens sessions for them.
+    ///
+    /// Thread-safe. On success the caller owns `*session` and frees it with `waxseal_session_destroy`. Errors:
+    /// `WAXSEAL_INVALID` for an invalid name, and in a store that was opened without its registry; otherwise as of a
+    /// commit, for a new name.
+    fn waxseal_session_open(
+        db: *mut waxseal_db_t, bytes name, bytes authenticated, out session: *mut *mut waxseal_session_t,
+    ) {
         let session = session.needed("session")?;
-        let (name, how) = (name.text("name of the session")?, how.text("way of authentication")?);
-        let opened = with(db.cast_const(), |db| match (name, how) {
+        let (name, authenticated) = (name.text("name of the session")?, authenticated.text("way of authentication")?);
+        let opened = with(db.cast_const(), |db| match (name, authenticated) {
             ("", _) => Ok(db.nobody()),
             (name, "") => Ok(db.session(name)?),
-            (name, how) => Ok(db.session(Identity::named(name).authenticated(how))?),
+            (name, authenticated) => Ok(db.session(Identity::named(name).authenticated(authenticated))?),
         })?;
         session.set(issue(opened)?);
         Ok(())
-    })
-}
+    }
 
-calls! {
     /// Returns the name of a session; `-` for the unnamed session.
     ///
     /// Thread-safe. On success the caller owns `*name` and frees it with `waxseal_bytes_destroy`. Errors:

@@ -150,10 +150,13 @@ fn function(shape: Shape, row: &Row) -> Result<String, String> {
     Ok(format!("{}{head}pub {kind} \"C\" fn {name}({parameters}) -> {result} {{}}\n\n", wrapped(&doc, WIDTH)))
 }
 
-/// C's form of an argument: bytes are a pointer and a length.
+/// C's form of an argument: bytes, buffers and arrays are a pointer and a length.
 fn lent_argument(argument: &str) -> String {
     match argument.split_once(' ') {
         Some(("bytes", name)) => format!("{name}: *const u8, {name}_len: usize"),
+        Some(("buffer", name)) => format!("{name}: *mut u8, capacity: usize"),
+        Some(("slices", name)) => format!("{name}: *const waxseal_slice_t, count: usize"),
+        Some(("array", items)) => format!("{items}, count: usize"),
         Some(("out" | "bounds", pointer)) => pointer.to_owned(),
         _ => argument.to_owned(),
     }
@@ -341,6 +344,9 @@ calls! {
 
     /// Ends it.
     fn end(it: *mut it_t) { g(it) }
+
+    /// Reads them.
+    fn get(slices keys, array kinds: *const u32, buffer into) { g(keys, kinds, into) }
 }
 ";
         let expected = "\
@@ -354,6 +360,11 @@ error: *mut *mut waxseal_error_t) -> i32 {}
 /// Ends it.
 #[unsafe(no_mangle)]
 pub unsafe extern \"C\" fn end(it: *mut it_t, error: *mut *mut waxseal_error_t) -> i32 {}
+
+/// Reads them.
+#[unsafe(no_mangle)]
+pub unsafe extern \"C\" fn get(keys: *const waxseal_slice_t, count: usize, kinds: *const u32, count: usize, \
+into: *mut u8, capacity: usize, error: *mut *mut waxseal_error_t) -> i32 {}
 
 ";
         assert_eq!(expanded(text).unwrap(), expected);

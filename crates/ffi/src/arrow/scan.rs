@@ -3,12 +3,12 @@
 use super::abi::ArrowArrayStream;
 use super::columns::Column;
 use super::stream::{Limits, RowSource, streamed};
-use crate::error::{answer, waxseal_error_t};
+use crate::error::calls;
 use crate::failure::{Failure, Result};
 use crate::family::waxseal_family_t;
 use crate::handle::with;
-use crate::lent::{Out, lent_array, out};
-use crate::range::{CallerBounds, bounds, waxseal_range_t};
+use crate::lent::Out;
+use crate::range::{CallerBounds, waxseal_range_t};
 use crate::snapshot::{read, waxseal_snapshot_t};
 
 /// The keys of a scan, as column `key`.
@@ -38,62 +38,40 @@ const MOST_ROWS: usize = 16 << 20;
 /// Maximum bytes per batch, for the same reason.
 const MOST_BYTES: usize = 1 << 30;
 
-/// Scans a range as an Arrow C stream. The batches have the columns `key` (binary), `value` (large binary), `seqno`
-/// (uint64) and `seal` (uint64, null if a record has none). `columns` selects them by `WAXSEAL_COLUMN_..`, 0 for all. A
-/// batch has at most `batch_rows` rows (0 means 65,536), and ends with the row at which its keys and values reach
-/// `batch_bytes` (0 means 16 MiB). A null `snapshot` reads the current state; a null `range` means all keys.
-///
-/// A batch has no pointers into the store: batches stay valid until they are released, even after the store is closed.
-/// The previous content of `*stream` is overwritten, not released. The stream pins its view of the store until it is
-/// released. Damage does not end the stream: the rows before it come first, then one `get_next` fails with EIO and
-/// `get_last_error` describes the damage, and the next call continues behind it. After any other failure, such as one
-/// of the store's comparator, every call returns the same failure.
-///
-/// Thread-safe; the stream is used by one thread at a time. On success the caller owns `*stream` and frees it with its
-/// `release`. Errors: `WAXSEAL_INVALID` for unknown columns, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_scan_arrow(
-    family: *const waxseal_family_t,
-    snapshot: *const waxseal_snapshot_t,
-    range: *const waxseal_range_t,
-    columns: u32,
-    batch_rows: usize,
-    batch_bytes: usize,
-    stream: *mut ArrowArrayStream,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (range, place, error) = unsafe { (bounds(range), out(stream), out(error)) };
-    answer(error, || {
+calls! {
+    /// Scans a range as an Arrow C stream. The batches have the columns `key` (binary), `value` (large binary), `seqno`
+    /// (uint64) and `seal` (uint64, null if a record has none). `columns` selects them by `WAXSEAL_COLUMN_..`, 0 for
+    /// all. A batch has at most `batch_rows` rows (0 means 65,536), and ends with the row at which its keys and values
+    /// reach `batch_bytes` (0 means 16 MiB). A null `snapshot` reads the current state; a null `range` means all keys.
+    ///
+    /// A batch has no pointers into the store: batches stay valid until they are released, even after the store is
+    /// closed. The previous content of `*stream` is overwritten, not released. The stream pins its view of the store
+    /// until it is released. Damage does not end the stream: the rows before it come first, then one `get_next` fails
+    /// with EIO and `get_last_error` describes the damage, and the next call continues behind it. After any other
+    /// failure, such as one of the store's comparator, every call returns the same failure.
+    ///
+    /// Thread-safe; the stream is used by one thread at a time. On success the caller owns `*stream` and frees it with
+    /// its `release`. Errors: `WAXSEAL_INVALID` for unknown columns, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+    fn waxseal_scan_arrow(
+        family: *const waxseal_family_t, snapshot: *const waxseal_snapshot_t, bounds range: *const waxseal_range_t,
+        columns: u32, batch_rows: usize, batch_bytes: usize, out stream: *mut ArrowArrayStream,
+    ) {
         if columns & !WAXSEAL_COLUMN_ALL != 0 {
             return Err(Failure::invalid(format!("there are no columns {columns:#x}")));
         }
         let columns = if columns == 0 { WAXSEAL_COLUMN_ALL } else { columns };
         let columns = Column::ALL.into_iter().filter(|column| columns & column.bit() != 0).collect();
-        scan(family, snapshot, range?, columns, (batch_rows, batch_bytes), place)
-    })
-}
+        scan(family, snapshot, range?, columns, (batch_rows, batch_bytes), stream)
+    }
 
-/// As `waxseal_scan_arrow`, with the columns in a chosen order: `count` of `WAXSEAL_COLUMN_..`, each at most once.
-///
-/// Thread-safe; the stream is used by one thread at a time. On success the caller owns `*stream` and frees it with its
-/// `release`. Errors: as of `waxseal_scan_arrow`; `WAXSEAL_INVALID` if no column is chosen, or one twice.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn waxseal_scan_arrow_columns(
-    family: *const waxseal_family_t,
-    snapshot: *const waxseal_snapshot_t,
-    range: *const waxseal_range_t,
-    columns: *const u32,
-    count: usize,
-    batch_rows: usize,
-    batch_bytes: usize,
-    stream: *mut ArrowArrayStream,
-    error: *mut *mut waxseal_error_t,
-) -> i32 {
-    // SAFETY: the header asks that inputs be readable and outputs null or writable.
-    let (range, columns, place, error) =
-        unsafe { (bounds(range), lent_array(columns, count), out(stream), out(error)) };
-    answer(error, || {
+    /// As `waxseal_scan_arrow`, with the columns in a chosen order: `count` of `WAXSEAL_COLUMN_..`, each at most once.
+    ///
+    /// Thread-safe; the stream is used by one thread at a time. On success the caller owns `*stream` and frees it with
+    /// its `release`. Errors: as of `waxseal_scan_arrow`; `WAXSEAL_INVALID` if no column is chosen, or one twice.
+    fn waxseal_scan_arrow_columns(
+        family: *const waxseal_family_t, snapshot: *const waxseal_snapshot_t, bounds range: *const waxseal_range_t,
+        array columns: *const u32, batch_rows: usize, batch_bytes: usize, out stream: *mut ArrowArrayStream,
+    ) {
         let mut chosen: Vec<Column> = Vec::new();
         for number in columns? {
             let column = Column::ALL.into_iter().find(|column| column.bit() == *number);
@@ -106,8 +84,8 @@ pub unsafe extern "C" fn waxseal_scan_arrow_columns(
         if chosen.is_empty() {
             return Err(Failure::invalid("a scan without columns"));
         }
-        scan(family, snapshot, range?, chosen, (batch_rows, batch_bytes), place)
-    })
+        scan(family, snapshot, range?, chosen, (batch_rows, batch_bytes), stream)
+    }
 }
 
 /// Creates the stream of a scan.
