@@ -227,7 +227,8 @@ mod with_zstd {
         let known = KnownTable { uid: Some(UID), keys, ..KnownTable::default() };
         let (cache, order) = (Arc::new(Cache::new(MIB)), Order::bytewise());
         let rebuilt = rebuild(NAME, Memory::of(bytes), &known, &order, cache, Arc::new(Sealer)).unwrap();
-        assert_eq!(rebuilt.gaps, [last.offset..last.end()]);
+        let gap = last.offset..last.end();
+        assert_eq!(rebuilt.gaps, [gap]);
         assert!(got(&rebuilt.table, &records[19].key, MAX_SEQNO).unwrap_err().is_corruption());
         assert_eq!(got(&rebuilt.table, &records[0].key, MAX_SEQNO).unwrap().as_ref(), Some(&records[0]));
     }
