@@ -9,31 +9,8 @@ use std::cell::{Cell, RefCell};
 
 use crate::cursor::Cursor;
 use crate::error::Result;
-use crate::record::{Kind, Record, Seqno};
+use crate::record::{OwnedRecord, Record, Seqno};
 use crate::seam::RecordSource;
-
-/// An owned copy of a record, so that it can be damaged.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the parts of a record")]
-pub struct Passing {
-    pub key: Vec<u8>,
-    pub seqno: Seqno,
-    pub kind: Kind,
-    pub value: Vec<u8>,
-    pub companion: Vec<u8>,
-}
-
-impl Passing {
-    pub(crate) fn of(record: &Record<'_>) -> Passing {
-        let [key, value, companion] = [record.key, record.value, record.companion].map(<[u8]>::to_vec);
-        Passing { key, seqno: record.seqno, kind: record.kind, value, companion }
-    }
-
-    pub(crate) fn record(&self) -> Record<'_> {
-        let Passing { key, seqno, kind, value, companion } = self;
-        Record { key, seqno: *seqno, kind: *kind, value, companion }
-    }
-}
 
 /// The outcome for a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,11 +26,11 @@ pub enum Fate {
 /// A fault injector.
 pub trait Strike {
     /// A record leaves the merge of a flush or compaction.
-    fn record(&mut self, _: &mut Passing) -> Fate {
+    fn record(&mut self, _: &mut OwnedRecord) -> Fate {
         Fate::Pass
     }
     /// A record is copied into a damaged memtable. `Lost`: it cannot be found there, but still counts as inserted.
-    fn insert(&mut self, _: &mut Passing) -> Fate {
+    fn insert(&mut self, _: &mut OwnedRecord) -> Fate {
         Fate::Pass
     }
     /// The header of that record is written to the arena: its kind, and the lengths of value and companions.
@@ -131,7 +108,7 @@ pub(crate) fn half_shown() {
 struct Struck<'a> {
     inner: &'a mut dyn Cursor,
     /// The record under the cursor; `None` at the end.
-    shown: Option<Passing>,
+    shown: Option<OwnedRecord>,
     /// The record must be returned once more.
     again: bool,
 }
@@ -141,7 +118,7 @@ impl Struck<'_> {
     fn take(&mut self) -> Result<()> {
         self.shown = None;
         while self.inner.valid() {
-            let mut shown = Passing::of(&self.inner.record());
+            let mut shown = OwnedRecord::of(&self.inner.record());
             match with(|strike| strike.record(&mut shown)) {
                 Some(Fate::Lost) => self.inner.next()?,
                 fate => {
@@ -187,7 +164,7 @@ impl Cursor for Struck<'_> {
         self.inner.valid()
     }
     fn record(&self) -> Record<'_> {
-        self.shown.as_ref().map_or_else(|| self.inner.record(), Passing::record)
+        self.shown.as_ref().map_or_else(|| self.inner.record(), OwnedRecord::borrow)
     }
     fn source(&self) -> RecordSource<'_> {
         self.inner.source()

@@ -220,6 +220,40 @@ pub trait AsRecord {
     fn as_record(&self) -> Record<'_>;
 }
 
+/// A record that owns its bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnedRecord {
+    /// The key.
+    pub key: Vec<u8>,
+    /// The seqno.
+    pub seqno: Seqno,
+    /// The kind.
+    pub kind: Kind,
+    /// The value.
+    pub value: Vec<u8>,
+    /// The companions.
+    pub companion: Vec<u8>,
+}
+
+impl OwnedRecord {
+    /// Copies a record.
+    pub fn of(record: &Record<'_>) -> OwnedRecord {
+        let [key, value, companion] = [record.key, record.value, record.companion].map(<[u8]>::to_vec);
+        OwnedRecord { key, seqno: record.seqno, kind: record.kind, value, companion }
+    }
+
+    /// Borrows the record.
+    pub fn borrow(&self) -> Record<'_> {
+        Record { key: &self.key, seqno: self.seqno, kind: self.kind, value: &self.value, companion: &self.companion }
+    }
+}
+
+impl AsRecord for OwnedRecord {
+    fn as_record(&self) -> Record<'_> {
+        self.borrow()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

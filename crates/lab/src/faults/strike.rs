@@ -12,9 +12,9 @@ use std::sync::Arc;
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::checksum::mix;
 use waxseal_lsm::error::{Error, Result};
-use waxseal_lsm::inject::{self as way, Fate, Passing};
+use waxseal_lsm::inject::{self as way, Fate};
 use waxseal_lsm::options::Durability;
-use waxseal_lsm::record::{Kind, MAX_SEQNO, companion};
+use waxseal_lsm::record::{Kind, MAX_SEQNO, OwnedRecord, companion};
 use waxseal_lsm::sst::Table;
 use waxseal_lsm::sst::fuzzing::CorruptionSite as Part;
 
@@ -563,7 +563,7 @@ impl OnTheWay {
         true
     }
 
-    fn strike(&mut self, record: &mut Passing) -> Fate {
+    fn strike(&mut self, record: &mut OwnedRecord) -> Fate {
         let bits = self.cell.bits;
         let mut all = |bytes: &mut Vec<u8>| {
             let length = bytes.len();
@@ -609,11 +609,11 @@ impl OnTheWay {
 }
 
 impl way::Strike for OnTheWay {
-    fn record(&mut self, record: &mut Passing) -> Fate {
+    fn record(&mut self, record: &mut OwnedRecord) -> Fate {
         if self.is_of_blocks() || !self.due() { Fate::Pass } else { self.strike(record) }
     }
 
-    fn insert(&mut self, record: &mut Passing) -> Fate {
+    fn insert(&mut self, record: &mut OwnedRecord) -> Fate {
         if let Some((key, is_here)) = &mut self.only {
             *is_here = *key == record.key;
         }
@@ -662,7 +662,7 @@ impl way::Strike for OnTheWay {
     }
 }
 
-fn flip_seal(record: &mut Passing, bits: Bits, dice: &mut Dice) -> bool {
+fn flip_seal(record: &mut OwnedRecord, bits: Bits, dice: &mut Dice) -> bool {
     match record.companion.first() {
         Some(&companion::WORD8) => flip(&mut record.companion, 1..9, bits, dice),
         _ => false,
@@ -670,7 +670,7 @@ fn flip_seal(record: &mut Passing, bits: Bits, dice: &mut Dice) -> bool {
 }
 
 /// Flips bits of the single companion of this kind, including its kind and length.
-fn flip_beside(record: &mut Passing, kind: u8, bits: Bits, dice: &mut Dice) -> bool {
+fn flip_beside(record: &mut OwnedRecord, kind: u8, bits: Bits, dice: &mut Dice) -> bool {
     let span = spans(&record.companion, 0..record.companion.len()).into_iter().find(|(of, _)| *of == kind);
     span.is_some_and(|(_, span)| flip(&mut record.companion, span, bits, dice))
 }

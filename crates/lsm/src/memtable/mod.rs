@@ -44,12 +44,12 @@ use self::tree::RecordTree;
 use crate::checksum::hash_key;
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
-use crate::inject::{Fate, Passing, Strike};
+use crate::inject::{Fate, Strike};
 use crate::ledger::{Ledger, LedgerEntry};
 use crate::options::{MIB, Verify};
 use crate::order::Order;
 use crate::planted;
-use crate::record::{Kind, Record, Seqno};
+use crate::record::{Kind, OwnedRecord, Record, Seqno};
 use crate::seam::{Companions, Protection};
 
 /// The types of a tree's words, and the number of words per node. A test of their protocol substitutes others.
@@ -135,9 +135,9 @@ impl Memtable {
             if let Some(filter) = &struck.filter {
                 filter.add(hash_key(record.key));
             }
-            let mut passing = Passing::of(&record);
+            let mut passing = OwnedRecord::of(&record);
             if strike.insert(&mut passing) != Fate::Lost {
-                struck.tree.insert_struck(&passing.record(), |kind, lengths| strike.header(kind, lengths));
+                struck.tree.insert_struck(&passing.borrow(), |kind, lengths| strike.header(kind, lengths));
             }
             cursor.next()?;
         }

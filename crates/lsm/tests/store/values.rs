@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::cursor::ListCursor;
-use waxseal_lsm::db::{At, Db, Event, Family, OwnedRecord, Parts, Precondition};
+use waxseal_lsm::db::{At, Db, Event, Family, Parts, Precondition};
 use waxseal_lsm::env::sim::{Fault, SimFs};
 use waxseal_lsm::env::{Env, Open, SeededRandom};
 use waxseal_lsm::options::{CfOptions, Durability, Settings, Verify};
-use waxseal_lsm::record::Kind;
+use waxseal_lsm::record::{Kind, OwnedRecord};
 use waxseal_lsm::seam::Protection;
 use waxseal_lsm::values::walk;
 use waxseal_testing::listener::Heard;

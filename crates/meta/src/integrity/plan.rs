@@ -1,10 +1,9 @@
 //! Pure decisions of repair: which candidates restore a loss, and which losses remain.
 
-use waxseal_lsm::db::OwnedRecord;
 use waxseal_lsm::ledger::{Ledger, LedgerEntry};
 use waxseal_lsm::lost_range::LostRange;
 use waxseal_lsm::order::Order;
-use waxseal_lsm::record::{Kind, MAX_SEQNO, Seqno};
+use waxseal_lsm::record::{Kind, MAX_SEQNO, OwnedRecord, Seqno};
 
 /// Pairs are searched among at most this many candidates.
 const PAIRED: usize = 1024;

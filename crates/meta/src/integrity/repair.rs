@@ -20,12 +20,12 @@ use std::sync::Arc;
 
 use waxseal_lsm::checksum::Uid;
 use waxseal_lsm::cursor::ListCursor;
-use waxseal_lsm::db::{Db, Family, HeldTables, OwnedRecord, Replacement, TableRef};
+use waxseal_lsm::db::{Db, Family, HeldTables, Replacement, TableRef};
 use waxseal_lsm::error::{Error, ErrorKind, Result, Verdict};
 use waxseal_lsm::ledger::Ledger;
 use waxseal_lsm::lost_range::LostRange;
 use waxseal_lsm::planted;
-use waxseal_lsm::record::Seqno;
+use waxseal_lsm::record::{OwnedRecord, Seqno};
 use waxseal_lsm::seam::{Companions, Protection};
 use waxseal_lsm::sst::Table;
 use waxseal_lsm::values::{BlobBuffer, BlobFile};

@@ -24,9 +24,9 @@ use waxseal_lab::paper::{Paper, RowForm, row};
 use waxseal_lsm::checksum::hash;
 use waxseal_lsm::db::At;
 use waxseal_lsm::env::sim::SimFs;
-use waxseal_lsm::inject::{self, Fate, Passing, Strike};
+use waxseal_lsm::inject::{self, Fate, Strike};
 use waxseal_lsm::options::{Durability, SealLayout, Verify};
-use waxseal_lsm::record::Kind;
+use waxseal_lsm::record::{Kind, OwnedRecord};
 use waxseal_lsm::seam::{Companions, Plain};
 use waxseal_meta::{SealPoint, Sealer};
 use waxseal_testing::above::Over;
@@ -352,7 +352,7 @@ struct AtKey {
 }
 
 impl AtKey {
-    fn hit(&mut self, record: &mut Passing) {
+    fn hit(&mut self, record: &mut OwnedRecord) {
         if record.key == KEY {
             let bit = self.random.below(record.value.len() as u64 * 8) as usize;
             record.value[bit / 8] ^= 1 << (bit % 8);
@@ -364,11 +364,11 @@ impl AtKey {
 }
 
 impl Strike for AtKey {
-    fn record(&mut self, record: &mut Passing) -> Fate {
+    fn record(&mut self, record: &mut OwnedRecord) -> Fate {
         self.hit(record);
         Fate::Pass
     }
-    fn insert(&mut self, record: &mut Passing) -> Fate {
+    fn insert(&mut self, record: &mut OwnedRecord) -> Fate {
         self.hit(record);
         Fate::Pass
     }

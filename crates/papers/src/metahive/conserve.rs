@@ -23,7 +23,8 @@ use waxseal_lab::faults::protectors::Unsummed;
 use waxseal_lsm::db::At;
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::env::work::Mode;
-use waxseal_lsm::inject::{self, Fate, Passing, Strike};
+use waxseal_lsm::inject::{self, Fate, Strike};
+use waxseal_lsm::record::OwnedRecord;
 use waxseal_lsm::seam::Companions;
 use waxseal_meta::Sealer;
 use waxseal_testing::above::Over;
@@ -79,7 +80,7 @@ struct OneKey {
 }
 
 impl Strike for OneKey {
-    fn record(&mut self, record: &mut Passing) -> Fate {
+    fn record(&mut self, record: &mut OwnedRecord) -> Fate {
         let strikes = self.seen % KEYS == self.at && self.strikes.get() > 0;
         self.seen += 1;
         if !strikes {

@@ -10,7 +10,7 @@ use crate::cursor::Cursor;
 use crate::db::state::family::{Family, TableHandle, View};
 use crate::error::{Damage, Error, Result, Verdict};
 use crate::names::StoreFileName;
-use crate::record::{AsRecord, Kind, Record, Seqno};
+use crate::record::{Kind, Record};
 use crate::seam::{Check, Companions};
 use crate::sst::Table;
 use crate::values::{BlobBuffer, BlobFile, BlobFiles};
@@ -126,45 +126,6 @@ fn look_at_value(
     let named = |error: Error| error.in_family(family.name(), None);
     let blob_files = blob_files.ok_or_else(|| named(Error::structural("a pointer of what names no value file")))?;
     blob_files.look_at(record, room).map(|hit| hit.map(named)).map_err(named)
-}
-
-/// A record that owns its bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OwnedRecord {
-    /// The key.
-    pub key: Vec<u8>,
-    /// The seqno.
-    pub seqno: Seqno,
-    /// The kind.
-    pub kind: Kind,
-    /// The value.
-    pub value: Vec<u8>,
-    /// The companions.
-    pub companion: Vec<u8>,
-}
-
-impl OwnedRecord {
-    /// Copies a record.
-    pub fn of(record: &Record<'_>) -> OwnedRecord {
-        OwnedRecord {
-            key: record.key.to_vec(),
-            seqno: record.seqno,
-            kind: record.kind,
-            value: record.value.to_vec(),
-            companion: record.companion.to_vec(),
-        }
-    }
-
-    /// Borrows the record.
-    pub fn borrow(&self) -> Record<'_> {
-        Record { key: &self.key, seqno: self.seqno, kind: self.kind, value: &self.value, companion: &self.companion }
-    }
-}
-
-impl AsRecord for OwnedRecord {
-    fn as_record(&self) -> Record<'_> {
-        self.borrow()
-    }
 }
 
 /// Returns the error of a ring that lost its marks, for example because the file system was shut down under an open

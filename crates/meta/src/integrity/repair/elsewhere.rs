@@ -10,10 +10,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use waxseal_lsm::checksum::hash_key;
-use waxseal_lsm::db::{Family, OwnedRecord};
+use waxseal_lsm::db::Family;
 use waxseal_lsm::env::Open;
 use waxseal_lsm::error::{Error, ErrorKind, IoContext, Result};
-use waxseal_lsm::record::{Record, Seqno};
+use waxseal_lsm::record::{OwnedRecord, Record, Seqno};
 use waxseal_lsm::seam::{Check, Protection};
 use waxseal_lsm::sst::{Cache, ExaminedItem, Table};
 

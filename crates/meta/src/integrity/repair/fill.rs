@@ -10,11 +10,10 @@ use std::collections::{HashMap, VecDeque};
 use std::iter::Peekable;
 
 use waxseal_lsm::checksum::{Uid, hash_key};
-use waxseal_lsm::db::OwnedRecord;
 use waxseal_lsm::lost_range::LostRange;
 use waxseal_lsm::order::Order;
 use waxseal_lsm::pointer::{Pointer, value_hash};
-use waxseal_lsm::record::{Kind, Record, Seqno, companion};
+use waxseal_lsm::record::{Kind, OwnedRecord, Record, Seqno, companion};
 use waxseal_lsm::seam::{Check, Protection};
 use waxseal_lsm::values::BlobBuffer;
 

@@ -9,12 +9,12 @@
 use std::sync::Arc;
 
 use waxseal_lsm::checksum::Uid;
-use waxseal_lsm::db::{Db, OwnedRecord, TableRef};
+use waxseal_lsm::db::{Db, TableRef};
 use waxseal_lsm::error::{Error, ErrorKind, Result, Verdict};
 use waxseal_lsm::ledger::Ledger;
 use waxseal_lsm::lost_range::LostRange;
 use waxseal_lsm::pointer::Pointer;
-use waxseal_lsm::record::{Kind, Record, companion};
+use waxseal_lsm::record::{Kind, OwnedRecord, Record, companion};
 use waxseal_lsm::seam::Check;
 use waxseal_lsm::sst::{ExaminedItem, Table};
 

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use waxseal_lsm::cursor::Cursor;
 use waxseal_lsm::cursor::ListCursor;
-use waxseal_lsm::db::{At, OwnedRecord, Parts};
+use waxseal_lsm::db::{At, Parts};
 use waxseal_lsm::env::sim::{Fault, SimFs};
 use waxseal_lsm::error::Result;
 use waxseal_lsm::options::{CfOptions, Compression};
 use waxseal_lsm::order::Order;
-use waxseal_lsm::record::Kind;
+use waxseal_lsm::record::{Kind, OwnedRecord};
 use waxseal_lsm::seam::{Plain, Protection};
 use waxseal_meta::integrity::{Outcome, RepairOptions, Rung, repair};
 
