@@ -11,45 +11,19 @@ use proptest::sample::select;
 use super::{Cursor, ListCursor};
 use crate::error::{Error, Result};
 use crate::order::{Comparator, Order};
-use crate::record::{AsRecord, Kind, MAX_SEQNO, Record, Seqno};
+pub(crate) use crate::record::OwnedRecord as Owned;
+use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 use crate::seam::{Protection, RecordSource};
 
-/// A record that owns its bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Owned {
-    pub(crate) key: Vec<u8>,
-    pub(crate) seqno: Seqno,
-    pub(crate) kind: Kind,
-    pub(crate) value: Vec<u8>,
-    pub(crate) companion: Vec<u8>,
-}
-
 impl Owned {
-    pub(crate) fn borrow(&self) -> Record<'_> {
-        let Owned { key, seqno, kind, value, companion } = self;
-        Record { key, seqno: *seqno, kind: *kind, value, companion }
-    }
-
     pub(crate) fn place(&self) -> (&[u8], Seqno) {
         (&self.key, self.seqno)
     }
 }
 
-impl AsRecord for Owned {
-    fn as_record(&self) -> Record<'_> {
-        self.borrow()
-    }
-}
-
 impl From<Record<'_>> for Owned {
     fn from(record: Record<'_>) -> Owned {
-        Owned {
-            key: record.key.to_vec(),
-            seqno: record.seqno,
-            kind: record.kind,
-            value: record.value.to_vec(),
-            companion: record.companion.to_vec(),
-        }
+        Owned::of(&record)
     }
 }
 

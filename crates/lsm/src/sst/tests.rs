@@ -26,6 +26,7 @@ use crate::error::Result;
 use crate::ledger::Ledger;
 use crate::options::{CfOptions, Compression};
 use crate::order::{Comparator, Order};
+pub(super) use crate::record::OwnedRecord as Owned;
 use crate::record::{Kind, Record, Seqno, companion};
 use crate::seam::{Check, Companions, Protection};
 
@@ -80,16 +81,6 @@ impl File for Memory {
     }
 }
 
-/// A record that owns its bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Owned {
-    pub(super) key: Vec<u8>,
-    pub(super) seqno: Seqno,
-    pub(super) kind: Kind,
-    pub(super) value: Vec<u8>,
-    pub(super) companion: Vec<u8>,
-}
-
 impl Owned {
     pub(super) fn put(key: &[u8], seqno: Seqno, value: &[u8]) -> Owned {
         Owned { key: key.to_vec(), seqno, kind: Kind::Put, value: value.to_vec(), companion: Vec::new() }
@@ -107,18 +98,6 @@ impl Owned {
         record.companion.push(companion::LIST);
         crate::codec::put_bytes(&mut record.companion, &list);
         record
-    }
-    pub(super) fn of(record: &Record<'_>) -> Owned {
-        Owned {
-            key: record.key.to_vec(),
-            seqno: record.seqno,
-            kind: record.kind,
-            value: record.value.to_vec(),
-            companion: record.companion.to_vec(),
-        }
-    }
-    pub(super) fn borrow(&self) -> Record<'_> {
-        Record { key: &self.key, seqno: self.seqno, kind: self.kind, value: &self.value, companion: &self.companion }
     }
 }
 
