@@ -11,6 +11,7 @@ use crate::codec::{Reader, put_varint, varint_bytes};
 use crate::error::{Error, Result};
 use crate::planted;
 use crate::pointer::{LOGGED_BYTES, unlogged};
+use crate::range_delete::{RangeBounds, encode_bounds};
 use crate::record::{Kind, MAX_KEY_BYTES, MAX_SEQNO, MAX_VALUE_BYTES, Record, Seqno, companion};
 use crate::seam::{Companions, PendingWrite, Protection};
 
@@ -38,6 +39,8 @@ pub struct Batch {
     held: bool,
     /// The batch may write system families.
     granted: bool,
+    /// The batch has a range delete.
+    has_ranges: bool,
 }
 
 /// Permission for a batch to write system families. Reserved for the layers above the engine; never given to users.
@@ -62,7 +65,17 @@ impl Batch {
     /// Creates an empty batch.
     pub fn new() -> Batch {
         let (encoded, families) = (EncodedOperations::default(), Vec::new());
-        Batch { encoded, lent: None, is_lent: false, count: 0, largest: 0, families, granted: false, held: false }
+        Batch {
+            encoded,
+            lent: None,
+            is_lent: false,
+            count: 0,
+            largest: 0,
+            families,
+            granted: false,
+            held: false,
+            has_ranges: false,
+        }
     }
 
     /// Empties the batch and keeps its memory. Revokes its permission to write system families.
@@ -73,8 +86,7 @@ impl Batch {
         self.encoded.clear();
         (self.count, self.largest) = (0, 0);
         self.families.clear();
-        self.granted = false;
-        self.held = false;
+        (self.granted, self.held, self.has_ranges) = (false, false, false);
     }
 
     /// Marks the batch as held between building and commit. The commit then checks its operations against their
@@ -114,6 +126,12 @@ impl Batch {
     /// Returns true if the batch has no operations.
     pub fn is_empty(&self) -> bool {
         self.count == 0
+    }
+
+    /// Returns true if the batch has a range delete.
+    #[inline]
+    pub fn has_ranges(&self) -> bool {
+        self.has_ranges
     }
 
     /// Length of its largest value.
@@ -173,6 +191,18 @@ impl Batch {
         protector: &dyn Companions,
     ) -> Result<()> {
         self.push_given(family, kind, key, value, &[], protector)
+    }
+
+    /// Adds a range delete: it deletes all records before it whose key is at or after `start` and before `end`; `None`
+    /// is an unbounded side. The commit refuses a start behind its end. Errors: those of `push`.
+    pub fn delete_range(
+        &mut self,
+        family: u32,
+        (start, end): RangeBounds<'_>,
+        protector: &dyn Companions,
+    ) -> Result<()> {
+        let value = encode_bounds(start, end);
+        self.push(family, Kind::RangeDelete, start.unwrap_or_default(), &value, protector)
     }
 
     /// As `push`, with annotations for the value: provider id and bytes. Errors: also if the protector rejects an
@@ -262,6 +292,7 @@ impl Batch {
         encoded.set_count(count);
         self.count = count;
         self.largest = self.largest.max(value.len());
+        self.has_ranges |= kind == Kind::RangeDelete;
         if !self.families.contains(&family) {
             self.families.push(family);
         }

@@ -118,6 +118,12 @@ pub enum Bug {
     MemtableFilterForgetsTombstones,
     NewestVersionInLeafPassedOver,
     DeletedLeafGrewUnseen,
+    RangeDeleteForgottenByReads,
+    RangeDeleteForgottenByCursors,
+    RangeDeleteForgottenAtFlush,
+    RangeDeleteRetiredEarly,
+    RangeDeleteIgnoresSnapshots,
+    TableDroppedWithNewerRecords,
     DeletedLeafIgnoresItsSeqno,
     DeletedLeafIgnoresItsRival,
     MarksBelievedAfterACrash,
@@ -161,7 +167,7 @@ pub enum Bug {
 
 impl Bug {
     /// All planted bugs that the engine's own tests find.
-    pub const ALL: [Bug; 101] = [
+    pub const ALL: [Bug; 107] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -236,6 +242,12 @@ impl Bug {
         Bug::MemtableFilterForgetsTombstones,
         Bug::NewestVersionInLeafPassedOver,
         Bug::DeletedLeafGrewUnseen,
+        Bug::RangeDeleteForgottenByReads,
+        Bug::RangeDeleteForgottenByCursors,
+        Bug::RangeDeleteForgottenAtFlush,
+        Bug::RangeDeleteRetiredEarly,
+        Bug::RangeDeleteIgnoresSnapshots,
+        Bug::TableDroppedWithNewerRecords,
         Bug::DeletedLeafIgnoresItsSeqno,
         Bug::DeletedLeafIgnoresItsRival,
         Bug::MarksBelievedAfterACrash,

@@ -182,6 +182,8 @@ mod tests {
             is_kept: false,
             is_in_memory: false,
             is_fenced: false,
+            range_deleted: crate::compaction::RangeDeleted::No,
+            retains_nothing: false,
         }
     }
 

@@ -37,7 +37,7 @@ pub fn due_at(of: &Expiries, entries: u64) -> u64 {
 /// Returns a plan that removes tables of one level by an edit alone; the lowest level first, since its records keep
 /// tables above it.
 pub fn pick_drop(summary: &LevelSummary<'_>) -> Option<CompactionPlan> {
-    (0..LEVELS).rev().find_map(|level| drop_of(summary, level, |_| true))
+    (0..LEVELS).rev().find_map(|level| drop_of(summary, level, Reason::Expired, |table| has_gone(summary, table)))
 }
 
 /// Returns what to compact for the space of expired records when nothing is due.
@@ -60,18 +60,26 @@ pub fn pick_any(summary: &LevelSummary<'_>, newest: u64) -> Option<CompactionPla
 /// Returns the plan for one table at the bottom: it is removed, or rewritten.
 pub(super) fn plan_bottom(summary: &LevelSummary<'_>, at: usize, reason: Reason) -> Option<CompactionPlan> {
     let number = summary.levels[BOTTOM][at].number;
-    let dropped = drop_of(summary, BOTTOM, |table| table.number == number);
+    let has_gone = |table: &TableFacts<'_>| table.number == number && has_gone(summary, table);
+    let dropped = drop_of(summary, BOTTOM, Reason::Expired, has_gone);
     dropped.or_else(|| sink(summary, BOTTOM, at, reason))
 }
 
-fn drop_of(
+/// Returns a plan that removes tables of a level by an edit alone. `wanted`: every reader may do without the table, as
+/// far as its own records decide that.
+pub(super) fn drop_of(
     summary: &LevelSummary<'_>,
     level: usize,
+    reason: Reason,
     wanted: impl Fn(&TableFacts<'_>) -> bool,
 ) -> Option<CompactionPlan> {
     let mut plan: Option<CompactionPlan> = None;
     for (at, table) in summary.levels[level].iter().enumerate() {
-        if !wanted(table) || !has_gone(summary, table) || !stands_alone(summary, level, at) {
+        let is_free_of_others = || {
+            reason == Reason::RangeDelete && table.retains_nothing && !table.is_in_memory
+                || stands_alone(summary, level, at)
+        };
+        if table.is_busy || table.is_fenced || !wanted(table) || !is_free_of_others() {
             continue;
         }
         let before = plan
@@ -85,7 +93,7 @@ fn drop_of(
         let mut numbers = plan.map_or(Vec::new(), |plan: CompactionPlan| plan.inputs[0].1.clone());
         numbers.push(table.number);
         let is_full = numbers.len() == DROPPED_AT_ONCE;
-        let (inputs, action, reason) = (vec![(level, numbers)], PlanAction::Drop, Reason::Expired);
+        let (inputs, action) = (vec![(level, numbers)], PlanAction::Drop);
         plan = Some(CompactionPlan { inputs, output_level: level, action, reason, score: 0, span });
         if is_full {
             break;
@@ -97,7 +105,7 @@ fn drop_of(
 /// True if all records of a table have expired forevery reader.
 fn has_gone(summary: &LevelSummary<'_>, table: &TableFacts<'_>) -> bool {
     let all = |count| planted!(LiveRecordsGoWithTheirTable, true, count == table.entries);
-    table.expiry.is_some_and(|of| all(of.count) && of.all_by(summary.expired)) && !table.is_busy && !table.is_fenced
+    table.expiry.is_some_and(|of| all(of.count) && of.all_by(summary.expired))
 }
 
 /// True if no other table and no memtable may hold a version of one of the table's keys.

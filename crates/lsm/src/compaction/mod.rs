@@ -8,6 +8,7 @@
 //! pick              selects tables and the output level
 //! plan              forms a plan around a table
 //! expired           reclaims the space of expired records
+//! range_deleted     reclaims the space of records that range deletes hide
 //! space_compaction  further compaction for a store that should be small
 //! blob_gc           selects blob files that are mostly garbage
 //! packing           selects the codec of a level
@@ -32,6 +33,7 @@ pub mod packing;
 pub mod parts;
 pub mod pick;
 mod plan;
+pub mod range_deleted;
 pub mod rules;
 pub mod space_compaction;
 pub mod split;
@@ -39,7 +41,7 @@ mod unsynced;
 pub mod write_rate;
 
 pub use debt::{Debt, Stall, StallLimits};
-pub use plan::{CompactionPlan, LevelShape, LevelSummary, OutputRange, PlanAction, Reason, TableFacts};
+pub use plan::{CompactionPlan, LevelShape, LevelSummary, OutputRange, PlanAction, RangeDeleted, Reason, TableFacts};
 pub use rules::{RecordDecision, Rules};
 pub use split::Splitter;
 pub use unsynced::UnsyncedTables;

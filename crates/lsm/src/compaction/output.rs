@@ -33,7 +33,8 @@ use crate::ledger::Ledger;
 use crate::names::StoreFileName;
 use crate::options::KIB;
 use crate::planted;
-use crate::record::{Kind, MAX_SEQNO, Record};
+use crate::range_index::RangeIndex;
+use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 use crate::seam::{
     Build, Check, Companions, DropReason, Emitted, Emitting, PassRecord, Protection, RecordSource, RowRewriter, is_over,
 };
@@ -65,6 +66,10 @@ pub struct PassOptions<'a> {
     pub expires: Option<ExpiryRule<'a>>,
     /// Value files whose values are rewritten.
     pub collects: BTreeSet<Uid>,
+    /// The range deletes that may drop records: durable ones, none of which leaves the store during the pass.
+    pub ranges: Option<RangeIndex>,
+    /// The seqno of the newest of them; 0 if there is none.
+    pub ranges_through: Seqno,
 }
 
 /// Decides which expired values may be removed. A value hidden by a newer version may be one that the newer version
@@ -123,6 +128,8 @@ pub struct PassResult {
     pub values_moved: u64,
     /// Number of values that could not be moved because they are unreadable: they stay in place.
     pub values_unreadable: u64,
+    /// The seqno of the oldest range delete that hides a record which was kept for a reader.
+    pub hidden_by: Option<Seqno>,
 }
 
 impl PassResult {
@@ -140,6 +147,7 @@ impl PassResult {
         self.value_bytes += part.value_bytes;
         self.values_moved += part.values_moved;
         self.values_unreadable += part.values_unreadable;
+        self.hidden_by = self.hidden_by.into_iter().chain(part.hidden_by).min();
     }
 }
 
@@ -222,6 +230,7 @@ pub(super) fn write_span(
         companion: Vec::new(),
         derived: Ledger::default(),
         dropped: Ledger::default(),
+        retains: false,
         is_fresh: true,
         paced: 0,
     };
@@ -254,6 +263,8 @@ pub(super) fn close(
             outcome = part.outcome;
         }
     }
+    let cleared_through = pass.ranges_through.min(written.hidden_by.map_or(Seqno::MAX, |seqno| seqno - 1));
+    written.tables.iter_mut().for_each(|table| table.cleared_through = cleared_through);
     let outcome = outcome.and_then(|()| record_blob_refs(job, &made, &mut written.tables, &refs));
     let outcome = outcome.and_then(|()| balance(job, pass, &written.tables, &derived, &dropped));
     if outcome.is_err() {
@@ -312,6 +323,8 @@ struct Outputs<'a> {
     companion: Vec<u8>,
     derived: Ledger,
     dropped: Ledger,
+    /// True if a record of the open table retains another one.
+    retains: bool,
     /// True if no version of the current key has been written: a table may end here.
     is_fresh: bool,
     /// Bytes already reported to the rate limiter.
@@ -399,6 +412,19 @@ impl Outputs<'_> {
                 && planted!(HiddenValueExpires, true, !is_hidden(record.key))
             {
                 decision = RecordDecision::Hold(DropReason::Expired);
+            }
+            if let Some(ranges) = &self.pass.ranges
+                && let Some(newer) = ranges.oldest_above(record.key, record.seqno)
+            {
+                match decision {
+                    RecordDecision::Keep | RecordDecision::Hold(_) if rules.may_hide(newer) => {
+                        decision = RecordDecision::Drop(DropReason::RangeDelete);
+                    }
+                    RecordDecision::Keep => {
+                        self.written.hidden_by = self.written.hidden_by.into_iter().chain([newer]).min();
+                    }
+                    _ => {}
+                }
             }
             match decision {
                 RecordDecision::Hold(reason) if own.is_some() => decision = RecordDecision::Drop(reason),
@@ -579,6 +605,7 @@ impl Outputs<'_> {
             self.open = Some(self.open_table()?);
         }
         let Some(open) = &mut self.open else { return Ok(()) };
+        self.retains |= self.job.companions.retains(record);
         self.companion.clear();
         let companions = self.job.companions;
         let build = companions.on_build(record, source, &mut self.companion);
@@ -646,6 +673,8 @@ impl Outputs<'_> {
             ledger: finished.ledger,
             values: Vec::new(),
             expiry: finished.expiry,
+            cleared_through: 0, // set by `close`, once all parts are known
+            retains_nothing: !std::mem::take(&mut self.retains),
         });
         self.refs.push(finished.values);
         Ok(())

@@ -10,7 +10,8 @@ use std::cmp::Reverse;
 
 use super::expired;
 pub use super::plan::{
-    BOTTOM, CompactionPlan, LevelShape, LevelSummary, OutputRange, PlanAction, Reason, TableFacts, Targets, targets,
+    BOTTOM, CompactionPlan, LevelShape, LevelSummary, OutputRange, PlanAction, RangeDeleted, Reason, TableFacts,
+    Targets, targets,
 };
 use super::plan::{compensated, is_cheap, overlapping, plan_level, plan_level0, sink, thousandths, total};
 
@@ -99,7 +100,8 @@ pub fn plan_range(
             let is_old = table.number < newest; // `newest`: the next number to be assigned
             let has_hidden = table.hidden > 0 && is_old;
             let expired = table.expiry.is_some_and(|of| of.any_by(summary.expired)) && is_old && !table.is_kept;
-            concerned(table) && (table.tombstones > 0 || has_hidden || expired) && can_go
+            let is_range_deleted = table.range_deleted != RangeDeleted::No && is_old;
+            concerned(table) && (table.tombstones > 0 || has_hidden || expired || is_range_deleted) && can_go
         }
         _ => concerned(table),
     };

@@ -52,8 +52,24 @@ pub struct TableFacts<'a> {
     pub is_kept: bool,
     /// True if a memtable holds a key within its bounds.
     pub is_in_memory: bool,
+    /// Which of its records range deletes hide from every reader.
+    pub range_deleted: RangeDeleted,
+    /// True if nobody may ask for a version of its records that is hidden.
+    pub retains_nothing: bool,
     /// True if a lost range overlaps it: tombstones there are kept, and rewriting the table for them would never end.
     pub is_fenced: bool,
+}
+
+/// Which records of a table range deletes hide from every reader.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum RangeDeleted {
+    /// None, or it is unknown that any are hidden.
+    #[default]
+    No,
+    /// Some may be.
+    Partly,
+    /// All are.
+    Wholly,
 }
 
 /// The target shape of a family's levels.
@@ -131,7 +147,7 @@ pub enum PlanAction {
     Merge,
     /// They overlap no table there: the same files are assigned to the other level.
     Move,
-    /// All their records have expired: they are removed by an edit alone, without output.
+    /// All their records have expired or are hidden by range deletes: they are removed by an edit alone, without output.
     Drop,
 }
 
@@ -152,12 +168,14 @@ pub enum Reason {
     Space,
     /// Records of the table have expired.
     Expired,
+    /// A range delete hides records of the table.
+    RangeDelete,
 }
 
 impl Reason {
     /// True if it runs only when nothing is due, to reclaim space.
     pub fn is_spare(self) -> bool {
-        matches!(self, Reason::Tombstones | Reason::Values | Reason::Space | Reason::Expired)
+        matches!(self, Reason::Tombstones | Reason::Values | Reason::Space | Reason::Expired | Reason::RangeDelete)
     }
 
     /// Returns the reason in words.
@@ -170,6 +188,7 @@ impl Reason {
             Reason::Values => "values",
             Reason::Space => "space",
             Reason::Expired => "expired",
+            Reason::RangeDelete => "range delete",
         }
     }
 }
@@ -198,7 +217,12 @@ impl CompactionPlan {
         match self.reason {
             Reason::Range | Reason::Values => GcPolicy::Mostly,
             Reason::Space if self.is_for_values() => GcPolicy::Lean,
-            Reason::Level0 | Reason::Size | Reason::Tombstones | Reason::Space | Reason::Expired => GcPolicy::Usual,
+            Reason::Level0
+            | Reason::Size
+            | Reason::Tombstones
+            | Reason::Space
+            | Reason::Expired
+            | Reason::RangeDelete => GcPolicy::Usual,
         }
     }
 }
@@ -227,6 +251,8 @@ impl<'a> LevelSummary<'a> {
                 expiry: meta.expiry,
                 is_kept: false,
                 is_in_memory: false,
+                range_deleted: RangeDeleted::No,
+                retains_nothing: meta.retains_nothing,
                 is_fenced: false,
             });
             facts.collect()

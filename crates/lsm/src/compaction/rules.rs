@@ -121,6 +121,13 @@ impl<B: FnMut(&[u8]) -> bool> Rules<B> {
         self.is_first
     }
 
+    /// True if a range delete at `newer` hides the record last decided on from every reader, and nobody asks for it.
+    pub fn may_hide(&self, newer: Seqno) -> bool {
+        let stripe = |seqno| self.snapshots.partition_point(|snapshot| *snapshot < seqno);
+        let is_unread = planted!(RangeDeleteIgnoresSnapshots, true, stripe(newer) == stripe(self.seqno));
+        !self.stays && !self.keeps_all && is_unread
+    }
+
     /// True if the record just kept could be dropped like a tombstone at the bottom if it has expired: every reader
     /// sees it, and no deeper level holds a version that would become visible.
     pub fn may_expire(&mut self) -> bool {

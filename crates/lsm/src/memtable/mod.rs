@@ -34,8 +34,8 @@ mod tests;
 mod tree;
 mod walk;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 
 pub use self::cursor::MemtableCursor;
 use self::filter::MemtableFilter;
@@ -43,12 +43,14 @@ use self::placed::Probe;
 use self::tree::RecordTree;
 use crate::checksum::hash_key;
 use crate::cursor::Cursor;
+use crate::env::work::lock;
 use crate::error::{Error, Result};
 use crate::inject::{Fate, Strike};
 use crate::ledger::{Ledger, LedgerEntry};
 use crate::options::{MIB, Verify};
 use crate::order::Order;
 use crate::planted;
+use crate::range_delete::RangeDelete;
 use crate::record::{Kind, OwnedRecord, Record, Seqno};
 use crate::seam::{Companions, Protection};
 
@@ -82,6 +84,8 @@ pub struct Memtable {
     /// `None` in an order in which keys with different bytes can be equal.
     filter: Option<MemtableFilter>,
     totals: Totals,
+    /// In ascending order of their seqnos.
+    range_deletes: Mutex<Vec<Arc<RangeDelete>>>,
 }
 
 impl Memtable {
@@ -95,7 +99,7 @@ impl Memtable {
     pub fn with_budget(order: Order, budget: usize) -> Memtable {
         let filter = order.is_hashable().then(|| MemtableFilter::new(budget));
         let tree = RecordTree::new(order.clone(), budget);
-        Memtable { order, tree, filter, totals: Totals::default() }
+        Memtable { order, tree, filter, totals: Totals::default(), range_deletes: Mutex::default() }
     }
 
     /// Inserts a record. One thread at a time, each call after the previous one; readers run concurrently. No record
@@ -123,6 +127,20 @@ impl Memtable {
         if is_taken { Ok(()) } else { Err(Error::invalid("a memtable can hold no more records")) }
     }
 
+    /// Adds a range delete, which takes `bytes` outside of the memtable. One thread at a time, as for `insert`.
+    pub fn add_range_delete(&self, range: RangeDelete, bytes: usize) {
+        let (seqno, keys) = (range.seqno, [&range.start, &range.end]);
+        let keys: usize = keys.into_iter().flatten().map(Vec::len).sum();
+        let own = size_of::<RangeDelete>() + keys + range.companion.len();
+        lock(&self.range_deletes).push(Arc::new(range));
+        self.totals.add_range_delete(seqno, own + bytes);
+    }
+
+    /// Returns the range deletes, in ascending order of their seqnos.
+    pub fn range_deletes(&self) -> Vec<Arc<RangeDelete>> {
+        if self.totals.range_deletes.load(Relaxed) == 0 { Vec::new() } else { lock(&self.range_deletes).clone() }
+    }
+
     /// Returns a memtable in the arena that claims to hold the same records, and holds what `strike` makes of them.
     #[doc(hidden)]
     pub fn struck(self: &Arc<Self>, strike: &mut dyn Strike) -> Result<Memtable> {
@@ -141,7 +159,8 @@ impl Memtable {
             }
             cursor.next()?;
         }
-        Ok(Memtable { totals: self.totals.clone(), ..struck })
+        let range_deletes = Mutex::new(self.range_deletes());
+        Ok(Memtable { totals: self.totals.clone(), range_deletes, ..struck })
     }
 
     /// Returns which protection the records' companions have, given that the protector guarantees `kept` for the
@@ -197,9 +216,9 @@ impl Memtable {
         self.totals.ledger()
     }
 
-    /// Returns the number of inserted records.
+    /// Returns the number of inserted records, range deletes included.
     pub fn len(&self) -> usize {
-        self.totals.records.load(Relaxed)
+        self.totals.records.load(Relaxed) + self.totals.range_deletes.load(Relaxed)
     }
 
     /// True before the first insert.
@@ -223,6 +242,7 @@ impl Memtable {
 #[derive(Debug)]
 struct Totals {
     records: AtomicUsize,
+    range_deletes: AtomicUsize,
     bytes: AtomicUsize,
     least: AtomicU64,
     greatest: AtomicU64,
@@ -244,6 +264,7 @@ impl Default for Totals {
     fn default() -> Totals {
         Totals {
             records: AtomicUsize::new(0),
+            range_deletes: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
             least: AtomicU64::new(Seqno::MAX),
             greatest: AtomicU64::new(0),
@@ -260,6 +281,7 @@ impl Clone for Totals {
         let of = |total: &Total| Total { count: total.count.load(Relaxed).into(), sum: total.sum.load(Relaxed).into() };
         Totals {
             records: self.records.load(Relaxed).into(),
+            range_deletes: self.range_deletes.load(Relaxed).into(),
             bytes: self.bytes.load(Relaxed).into(),
             least: self.least.load(Relaxed).into(),
             greatest: self.greatest.load(Relaxed).into(),
@@ -284,6 +306,13 @@ impl Totals {
         self.greatest.store(self.greatest.load(Relaxed).max(record.seqno), Relaxed);
         self.bytes.store(self.bytes.load(Relaxed) + bytes, Relaxed);
         self.records.store(self.records.load(Relaxed) + 1, Relaxed);
+    }
+
+    fn add_range_delete(&self, seqno: Seqno, bytes: usize) {
+        self.least.store(self.least.load(Relaxed).min(seqno), Relaxed);
+        self.greatest.store(self.greatest.load(Relaxed).max(seqno), Relaxed);
+        self.bytes.store(self.bytes.load(Relaxed) + bytes, Relaxed);
+        self.range_deletes.store(self.range_deletes.load(Relaxed) + 1, Relaxed);
     }
 
     fn unsealed(&self) {

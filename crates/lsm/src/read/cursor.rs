@@ -19,6 +19,7 @@
 //! no bound comes before the block's next keys, the table's cursor is lent for these keys, and a step of the user's
 //! cursor is one step of the table's cursor (`run`).
 
+use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -32,6 +33,7 @@ use crate::lost_range::LostRange;
 use crate::merge::{MergeCursor, MergeSource};
 use crate::order::Order;
 use crate::planted;
+use crate::range_index::RangeIndex;
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 use crate::seam::{Companions, Life, Protection, RecordSource};
 use crate::values::BlobBuffer;
@@ -70,6 +72,8 @@ pub struct UserCursor {
     /// were encountered while a key was being left backwards, and are reported at the next steps.
     lost_ranges: Vec<LostRange>,
     pending: usize,
+    /// The range deletes that the cursor may see; `None` if there are none.
+    ranges: Option<Arc<RangeIndex>>,
     /// The family's name, for errors.
     family: Arc<str>,
     /// The provider of expiry times, the clock, and the time at which records are judged.
@@ -120,6 +124,7 @@ impl UserCursor {
             target: Vec::new(),
             lost_ranges: Vec::new(),
             pending: 0,
+            ranges: None,
             family: Arc::default(),
             expiry: None,
             values: None,
@@ -127,6 +132,12 @@ impl UserCursor {
             shows_pointers: false,
             is_pointer: false,
         }
+    }
+
+    /// Skips the records that range deletes hide.
+    #[must_use]
+    pub fn within_ranges(self, ranges: Option<Arc<RangeIndex>>) -> UserCursor {
+        UserCursor { ranges, ..self }
     }
 
     /// Shows separated values as if they were in their records: each is read when the cursor arrives at it.
@@ -372,7 +383,10 @@ impl UserCursor {
                 (record.seqno > self.seqno).then_some(self.seqno)
             };
             // A record other than a value is treated as expired.
-            let life = if pass_to.is_none() && record.kind.is_value() { self.life(&record) } else { Life::Over };
+            let life = match pass_to {
+                None if record.kind.is_value() && !self.is_range_deleted(&record) => self.life(&record),
+                _ => Life::Over,
+            };
             match pass_to {
                 None if !self.lost_ranges.is_empty()
                     && is_covered(&mut self.lost_ranges, &self.order, &record, self.seqno) =>
@@ -457,7 +471,10 @@ impl UserCursor {
                 self.drop_decided();
             }
             let newest = if place == CursorPlace::Inner { self.inner.record() } else { self.saved.record() };
-            let life = if newest.kind.is_value() { self.life(&newest) } else { Life::Over };
+            let life = match newest.kind.is_value() && !self.is_range_deleted(&newest) {
+                true => self.life(&newest),
+                false => Life::Over,
+            };
             if life != Life::Over {
                 let is_pointer = newest.kind == Kind::BlobPointer || life == Life::Doubtful;
                 (self.place, self.is_pointer) = (place, is_pointer);
@@ -529,6 +546,14 @@ impl UserCursor {
         }
         // A step to the bound itself is left to the full walk.
         let bound = bound_of(if forward { &self.bounds.1 } else { &self.bounds.0 });
+        let bound = match &self.ranges {
+            None => bound,
+            Some(ranges) => match free_of_ranges(&self.order, ranges, self.inner.place().0, self.seqno, forward, bound)
+            {
+                Some(bound) => bound,
+                None => return false,
+            },
+        };
         let Some((table, reach)) = self.inner.lend(forward, bound) else { return false };
         if !forward && !table.is_plain(self.seqno) {
             self.inner.take_back(table);
@@ -566,6 +591,12 @@ impl UserCursor {
     #[cold]
     fn named(&self, error: Error) -> Error {
         if self.family.is_empty() { error } else { error.in_family(&self.family, None) }
+    }
+
+    /// Returns true if a range delete that the cursor sees hides a record.
+    #[inline]
+    fn is_range_deleted(&self, record: &Record<'_>) -> bool {
+        self.ranges.as_ref().is_some_and(|ranges| ranges.newest_over(record.key, self.seqno) > record.seqno)
     }
 
     /// Returns whether a record has expired.
@@ -698,7 +729,7 @@ impl UserCursor {
         let lost_range = LostRange::shown(&self.inner.record())?;
         let is_outside = self.is_below(&lost_range.to.0) || self.is_above(&lost_range.from.0);
         let is_newer = self.only_key(&lost_range).is_some_and(|key| !lost_range.may_hide(&self.order, key, self.seqno));
-        if is_outside || is_newer || self.lost_ranges.contains(&lost_range) {
+        if is_outside || is_newer || self.is_whole_deleted(&lost_range) || self.lost_ranges.contains(&lost_range) {
             return Ok(());
         }
         self.lost_ranges.push(lost_range);
@@ -708,6 +739,13 @@ impl UserCursor {
         }
         self.place = CursorPlace::Fence;
         Err(self.error_of(self.lost_ranges.len() - 1))
+    }
+
+    /// Returns true if range deletes that the cursor sees hide every record that a lost range may have held.
+    fn is_whole_deleted(&self, lost_range: &LostRange) -> bool {
+        self.ranges.as_ref().is_some_and(|ranges| {
+            ranges.newest_over_all(&lost_range.from.0, &lost_range.to.0, self.seqno) > lost_range.bound
+        })
     }
 
     /// Handles a lost range on the way back. A lost range over versions of a single key waits for the versions before
@@ -795,6 +833,27 @@ impl UserCursor {
     fn report_pending_unless_shown(&mut self) -> Result<()> {
         if self.place == CursorPlace::Nowhere { self.report_pending() } else { Ok(()) }
     }
+}
+
+/// Returns the bound of a run that begins at a key and meets no range delete: the given bound, or the edge of the
+/// range-free fragment around the key. `None` if the key is in a range, where each record must be compared.
+fn free_of_ranges<'a>(
+    order: &Order,
+    ranges: &'a RangeIndex,
+    key: &[u8],
+    seqno: Seqno,
+    forward: bool,
+    bound: Option<&'a [u8]>,
+) -> Option<Option<&'a [u8]>> {
+    let fragment = ranges.fragment(key);
+    if fragment.newest(seqno) > 0 {
+        return None;
+    }
+    let edge = if forward { fragment.end } else { fragment.start };
+    let is_nearer = |edge: &&[u8]| {
+        bound.is_none_or(|bound| order.compare(edge, bound) == if forward { Ordering::Less } else { Ordering::Greater })
+    };
+    Some(edge.filter(is_nearer).or(bound))
 }
 
 fn bound_of(bound: &Bound<Vec<u8>>) -> Option<&[u8]> {

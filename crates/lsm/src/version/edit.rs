@@ -15,6 +15,7 @@ use crate::frame::Mark;
 use crate::ledger::{Ledger, LedgerEntry};
 use crate::lost_range::LostRange;
 use crate::names::system_number;
+use crate::range_delete::RangeDelete;
 use crate::record::{MAX_KEY_BYTES, MAX_SEQNO, Seqno};
 use crate::values::{BlobMeta, BlobRef};
 use crate::wal::LogPlace;
@@ -127,6 +128,22 @@ pub enum EditChange {
         /// The range, and the known details of the loss.
         lost_range: Arc<LostRange>,
     },
+    /// Frames of the log may hold range deletes from this edit on.
+    LogDeletesRanges,
+    /// A range delete leaves the log: it hides older records in the family's tables.
+    RangeDeleteAdded {
+        /// The family.
+        family: u32,
+        /// The range delete.
+        range: Arc<RangeDelete>,
+    },
+    /// No table holds a record that a range delete hides.
+    RangeDeleteRetired {
+        /// The family.
+        family: u32,
+        /// The seqno of the range delete.
+        seqno: Seqno,
+    },
     /// A lost range is lifted.
     LostRangeLifted {
         /// The family.
@@ -199,9 +216,18 @@ pub struct TableMeta {
     pub values: Vec<BlobRef>,
     /// Expiry times of its records; `None` if no record expires, or if expiry times were not collected.
     pub expiry: Option<Expiries>,
+    /// No record of the table is hidden by a range delete up to this seqno. 0 if this is unknown.
+    pub cleared_through: Seqno,
+    /// True if no record of the table retains another one (`Companions::retains`); false if this is unknown.
+    pub retains_nothing: bool,
 }
 
 impl TableMeta {
+    /// Returns the least seqno of a record, as readers see it.
+    pub fn oldest_seqno(&self) -> Seqno {
+        if self.ingest_seqno != 0 { self.ingest_seqno } else { self.least_seqno }
+    }
+
     /// Returns the length of the file plus the entries that it points to in value files.
     pub fn bytes_with_values(&self) -> u64 {
         self.values.iter().fold(self.size, |bytes, values| bytes.saturating_add(values.bytes))
@@ -231,9 +257,13 @@ const TABLE_WITH_VALUES_ADDED: u64 = 26;
 const LINE: u64 = 27;
 const LOG_POINTS: u64 = 28;
 const TABLE_QUARANTINED: u64 = 29;
+const LOG_DELETES_RANGES: u64 = 30;
 const LINES_TAKEN_OUT: u64 = 31;
+const RANGE_DELETE_ADDED: u64 = 32;
 const EXPIRED: u64 = 33;
+const RANGE_DELETE_RETIRED: u64 = 34;
 const TABLE_EXPIRES: u64 = 35;
+const TABLE_HIDES: u64 = 37;
 
 impl Edit {
     /// Encodes the edit as the body of its frame.
@@ -249,6 +279,14 @@ impl Edit {
                 body.clear();
                 put_varints(&mut body, [number, expiry.count, expiry.least, expiry.greatest - expiry.least]);
                 put_varint(&mut out, TABLE_EXPIRES);
+                put_bytes(&mut out, &body);
+            }
+            if let EditChange::TableAdded { table, .. } = change
+                && (table.cleared_through > 0 || table.retains_nothing)
+            {
+                body.clear();
+                put_varints(&mut body, [table.number, table.cleared_through, table.retains_nothing.into()]);
+                put_varint(&mut out, TABLE_HIDES);
                 put_bytes(&mut out, &body);
             }
         }
@@ -276,6 +314,7 @@ impl Edit {
             let (tag, body) = (reader.varint()?, reader.length_prefixed()?);
             match tag {
                 TABLE_EXPIRES => set_expiry(changes.last_mut(), body)?,
+                TABLE_HIDES => set_hidden(changes.last_mut(), body)?,
                 _ => changes.push(EditChange::decode(tag, body)?),
             }
         }
@@ -313,6 +352,8 @@ impl EditChange {
             | EditChange::Flushed { family, .. }
             | EditChange::LostRangeAdded { family, .. }
             | EditChange::LostRangeLifted { family, .. }
+            | EditChange::RangeDeleteAdded { family, .. }
+            | EditChange::RangeDeleteRetired { family, .. }
             | EditChange::TableQuarantined { family, .. } => system_number(*family).is_some(),
             _ => false,
         }
@@ -381,6 +422,16 @@ impl EditChange {
                 CUT
             }
             EditChange::LogPoints => LOG_POINTS,
+            EditChange::LogDeletesRanges => LOG_DELETES_RANGES,
+            EditChange::RangeDeleteAdded { family, range } => {
+                put_varint(out, *family as u64);
+                range.encode(out);
+                RANGE_DELETE_ADDED
+            }
+            EditChange::RangeDeleteRetired { family, seqno } => {
+                put_varints(out, [*family as u64, *seqno]);
+                RANGE_DELETE_RETIRED
+            }
             EditChange::LostRangeAdded { family, id, lost_range } => {
                 put_varints(out, [*family as u64, *id]);
                 lost_range.encode(out);
@@ -467,6 +518,11 @@ impl EditChange {
             TABLE_QUARANTINED => EditChange::TableQuarantined { family: family(reader)?, number: reader.varint()? },
             LINE => return Ok(EditChange::Line { number: reader.varint()?, bytes: reader.rest().into() }),
             LOG_POINTS => EditChange::LogPoints,
+            LOG_DELETES_RANGES => EditChange::LogDeletesRanges,
+            RANGE_DELETE_ADDED => {
+                EditChange::RangeDeleteAdded { family: family(reader)?, range: Arc::new(RangeDelete::decode(reader)?) }
+            }
+            RANGE_DELETE_RETIRED => EditChange::RangeDeleteRetired { family: family(reader)?, seqno: seqno(reader)? },
             LINES_TAKEN_OUT => EditChange::LinesTakenOut { through: reader.varint()? },
             EXPIRED => {
                 EditChange::Expired { family: family(reader)?, through: reader.varint()?, dropped: ledger(reader)? }
@@ -533,6 +589,8 @@ fn table(reader: &mut Reader<'_>) -> Result<TableMeta> {
         ledger: ledger(reader)?,
         values: Vec::new(),
         expiry: None,
+        cleared_through: 0,
+        retains_nothing: false,
     })
 }
 
@@ -549,6 +607,23 @@ fn set_expiry(before: Option<&mut EditChange>, body: &[u8]) -> Result<()> {
             Ok(())
         }
         _ => Err(Error::structural("expiries of a table that the change before does not add")),
+    }
+}
+
+/// Decodes the facts about hidden records of the table that the previous change adds.
+fn set_hidden(before: Option<&mut EditChange>, body: &[u8]) -> Result<()> {
+    let reader = &mut Reader::new(body);
+    let (number, cleared_through, flags) = (reader.varint()?, seqno(reader)?, reader.varint()?);
+    let is_right = (cleared_through > 0 || flags == 1) && flags <= 1 && reader.is_empty();
+    match before {
+        Some(EditChange::TableAdded { table, .. })
+            if table.number == number && table.cleared_through == 0 && !table.retains_nothing && is_right =>
+        {
+            let table = Arc::make_mut(table);
+            (table.cleared_through, table.retains_nothing) = (cleared_through, flags == 1);
+            Ok(())
+        }
+        _ => Err(Error::structural("a statement about a table that the change before does not add")),
     }
 }
 
@@ -625,11 +700,12 @@ fn seqno(reader: &mut Reader<'_>) -> Result<Seqno> {
 pub(crate) mod tests {
     use super::*;
     use crate::error::Verdict;
+    use crate::range_delete::tests::range_deletes;
     use proptest::collection::vec;
     use proptest::prelude::*;
 
     /// The first odd tag that no version uses.
-    const FREE_TAG: u64 = TABLE_EXPIRES + 2;
+    const FREE_TAG: u64 = TABLE_HIDES + 2;
 
     fn value_refs() -> impl Strategy<Value = Vec<BlobRef>> {
         let one = any::<([u64; 4], [u8; 16], u64, u64)>();
@@ -651,25 +727,41 @@ pub(crate) mod tests {
             least: a.min(b),
             greatest: a.max(b),
         }));
-        (words, vec(any::<u8>(), 0..9), vec(any::<u8>(), 0..9), (0..=MAX_SEQNO, value_refs(), expiry), entries)
-            .prop_map(|(words, smallest, largest, (ingest_seqno, values, expiry), entries)| {
-                let (number, uid, size, digest, least_seqno, greatest_seqno) = words;
-                let [puts, deletes, others] = entries.map(|(count, sum)| LedgerEntry { count, sum });
-                TableMeta {
-                    number,
-                    uid: Uid(uid),
-                    size,
+        (
+            words,
+            vec(any::<u8>(), 0..9),
+            vec(any::<u8>(), 0..9),
+            (0..=MAX_SEQNO, value_refs(), expiry, 0..=MAX_SEQNO, any::<bool>()),
+            entries,
+        )
+            .prop_map(
+                |(
+                    words,
                     smallest,
                     largest,
-                    least_seqno,
-                    greatest_seqno,
-                    digest,
-                    ingest_seqno,
-                    ledger: Ledger { puts, deletes, others },
-                    values,
-                    expiry,
-                }
-            })
+                    (ingest_seqno, values, expiry, cleared_through, retains_nothing),
+                    entries,
+                )| {
+                    let (number, uid, size, digest, least_seqno, greatest_seqno) = words;
+                    let [puts, deletes, others] = entries.map(|(count, sum)| LedgerEntry { count, sum });
+                    TableMeta {
+                        number,
+                        uid: Uid(uid),
+                        size,
+                        smallest,
+                        largest,
+                        least_seqno,
+                        greatest_seqno,
+                        digest,
+                        ingest_seqno,
+                        ledger: Ledger { puts, deletes, others },
+                        values,
+                        expiry,
+                        cleared_through,
+                        retains_nothing,
+                    }
+                },
+            )
     }
 
     pub(crate) fn lost_ranges() -> impl Strategy<Value = LostRange> {
@@ -733,6 +825,10 @@ pub(crate) mod tests {
             any::<(u64, Vec<u8>)>().prop_map(|(number, bytes)| EditChange::Line { number, bytes: bytes.into() }),
             any::<u64>().prop_map(|through| EditChange::LinesTakenOut { through }),
             Just(EditChange::LogPoints),
+            Just(EditChange::LogDeletesRanges),
+            (any::<u32>(), range_deletes())
+                .prop_map(|(family, range)| EditChange::RangeDeleteAdded { family, range: Arc::new(range) }),
+            (any::<u32>(), 0..=MAX_SEQNO).prop_map(|(family, seqno)| EditChange::RangeDeleteRetired { family, seqno }),
             (0u64..100, any::<Vec<u8>>()).prop_map(|(n, bytes)| EditChange::Skipped { tag: FREE_TAG + n * 2, bytes }),
         ]
     }
@@ -763,7 +859,7 @@ pub(crate) mod tests {
 
     #[test]
     fn an_even_tag_from_the_future_is_too_new_and_an_odd_one_is_kept() {
-        assert_eq!(*Edit::decode(&[30, 1, 7]).unwrap_err().kind(), ErrorKind::FormatTooNew);
+        assert_eq!(*Edit::decode(&[36, 1, 7]).unwrap_err().kind(), ErrorKind::FormatTooNew);
         let kept = Edit::decode(&[FREE_TAG as u8, 1, 7]).unwrap();
         assert_eq!(kept.changes, [EditChange::Skipped { tag: FREE_TAG, bytes: vec![7] }]);
     }

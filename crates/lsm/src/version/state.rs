@@ -14,6 +14,7 @@ use crate::ledger::Ledger;
 use crate::lost_range::LostRange;
 use crate::names::system_number;
 use crate::planted;
+use crate::range_delete::RangeDelete;
 use crate::record::Seqno;
 use crate::wal::{LogPlace, LogStart};
 
@@ -32,6 +33,8 @@ pub struct ManifestState {
     pub sealed: BTreeMap<u64, LogPlace>,
     /// True if frames of the log may point into value files.
     pub log_points: bool,
+    /// True if frames of the log may hold range deletes.
+    pub log_deletes_ranges: bool,
     /// The log offset below which edits made commits permanent.
     pub permanent_offset: u64,
     /// The seqno up to which edits made commits permanent.
@@ -69,6 +72,8 @@ pub struct FamilyState {
     pub tables: BTreeMap<u64, (u8, Arc<TableMeta>)>,
     /// Ranges in which records were permanently lost, by number.
     pub lost_ranges: BTreeMap<u64, Arc<LostRange>>,
+    /// The range deletes that tables may need, by seqno.
+    pub range_deletes: BTreeMap<Seqno, Arc<RangeDelete>>,
     /// Numbers of the quarantined tables.
     pub quarantined: BTreeSet<u64>,
     /// Counts and sums of the records that compactions dropped because they had expired.
@@ -123,6 +128,12 @@ impl ManifestState {
                 id: *id,
                 lost_range: Arc::clone(lost_range),
             }));
+            changes.extend(
+                family
+                    .range_deletes
+                    .values()
+                    .map(|range| EditChange::RangeDeleteAdded { family: family.id, range: Arc::clone(range) }),
+            );
             let (family, through, dropped) = (family.id, self.expired_through, family.expired);
             let any = dropped.count() > 0;
             changes.extend(any.then_some(EditChange::Expired { family, through, dropped }));
@@ -132,6 +143,9 @@ impl ManifestState {
         }
         if self.log_points {
             changes.push(EditChange::LogPoints);
+        }
+        if self.log_deletes_ranges {
+            changes.push(EditChange::LogDeletesRanges);
         }
         changes.extend(self.sealed.values().copied().map(EditChange::SegmentSealed));
         changes.push(EditChange::Permanent { offset: self.permanent_offset, seqno: self.permanent_seqno });
@@ -186,6 +200,7 @@ impl ManifestState {
                     flushed: 0,
                     tables: BTreeMap::new(),
                     lost_ranges: BTreeMap::new(),
+                    range_deletes: BTreeMap::new(),
                     quarantined: BTreeSet::new(),
                     expired: Ledger::default(),
                 };
@@ -248,6 +263,16 @@ impl ManifestState {
                 self.sealed.remove(segment);
             }
             EditChange::LogPoints => self.log_points = true,
+            EditChange::LogDeletesRanges => self.log_deletes_ranges = true,
+            EditChange::RangeDeleteAdded { family, range } => {
+                if self.named(*family)?.range_deletes.insert(range.seqno, Arc::clone(range)).is_some() {
+                    return Err("adds a range delete that exists");
+                }
+                self.last_seqno = self.last_seqno.max(range.seqno);
+            }
+            EditChange::RangeDeleteRetired { family, seqno } => {
+                self.named(*family)?.range_deletes.remove(seqno).ok_or("retires a range delete that does not exist")?;
+            }
             EditChange::LogWitness { offset } => self.log_witness = self.log_witness.max(*offset),
             EditChange::Cut { offset, bytes, file } => {
                 self.cuts.push(RecordedCut { offset: *offset, bytes: *bytes, file: *file });

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Db;
-use crate::db::state::family::{Family, TableHandle};
+use crate::db::state::family::{Family, TableHandle, ViewDelta};
 use crate::error::Result;
 use crate::inject::Strike;
 use crate::sst::Table;
@@ -38,7 +38,7 @@ impl Db {
             (level, TableHandle::new(handle.meta().clone(), table_cache))
         });
         let levels = view.levels.apply(&[(level, number)], adds.as_slice())?;
-        family.install(Arc::new(levels), None);
+        family.install(Arc::new(levels), &ViewDelta::default());
         Ok(())
     }
 

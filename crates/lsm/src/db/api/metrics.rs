@@ -59,7 +59,7 @@ pub struct Metrics {
     pub values_unreadable: u64,
     /// Expired records that compactions dropped since open.
     pub expired: u64,
-    /// Tables dropped without reading them, because all of their records had expired.
+    /// Tables dropped without reading them, because all of their records had expired or were hidden by range deletes.
     pub dropped_tables: u64,
     /// Bytes of these tables, including the blob file entries that they pointed to.
     pub dropped_bytes: u64,

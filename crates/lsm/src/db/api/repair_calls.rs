@@ -23,6 +23,7 @@ use crate::error::{Error, IoContext, Result};
 use crate::lost_range::LostRange;
 use crate::names::StoreFileName;
 use crate::options::{KIB, MIB};
+use crate::range_delete::RangeDelete;
 use crate::read::CursorBounds;
 use crate::record::{OwnedRecord, Record};
 use crate::seam::{Companions, Quarantine, Withheld};
@@ -49,6 +50,13 @@ impl Db {
         };
         let levels = view.levels.iter().enumerate();
         Ok(levels.flat_map(|(level, tables)| tables.tables().iter().map(move |table| held(level, table))).collect())
+    }
+
+    /// Returns the range deletes that tables of a family may still need, in ascending order of their seqnos. Those in
+    /// memtables are not among them.
+    pub fn range_deletes(&self, family: &Family) -> Result<Vec<Arc<RangeDelete>>> {
+        self.open_inner()?;
+        Ok(family.open_view()?.range_deletes.to_vec())
     }
 
     /// Returns the family's current table with this number, or `None` if no such table exists.

@@ -109,7 +109,7 @@ impl Catalog {
                 gone.retire();
             }
         }
-        family.install_lost_ranges(Arc::new(levels), replaced.flushed, &replaced.lifted, &replaced.fenced);
+        family.install(Arc::new(levels), &replaced.delta());
         // Removed tables leave quarantine: the edit deletes them, or adds them again as free tables.
         replaced.removes.iter().for_each(|(_, number)| self.claims.unbar(*number));
         Ok(())

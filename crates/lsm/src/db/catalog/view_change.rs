@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::db::state::family::Family;
+use crate::db::state::family::{Family, ViewDelta};
 use crate::lost_range::LostRange;
+use crate::range_delete::RangeDelete;
 use crate::record::Seqno;
 use crate::version::{EditChange, TableMeta};
 
@@ -20,6 +21,10 @@ pub(in crate::db) struct Replaced<'a> {
     pub(in crate::db) lifted: Vec<u64>,
     /// Lost ranges to add.
     pub(in crate::db) fenced: Vec<(u64, Arc<LostRange>)>,
+    /// Range deletes to add.
+    pub(in crate::db) ranged: Vec<Arc<RangeDelete>>,
+    /// The seqnos of the range deletes to remove.
+    pub(in crate::db) retired: Vec<Seqno>,
 }
 
 impl<'a> Replaced<'a> {
@@ -29,7 +34,14 @@ impl<'a> Replaced<'a> {
         removes: Vec<(usize, u64)>,
         adds: Vec<(usize, Arc<TableMeta>)>,
     ) -> Self {
-        Replaced { family, removes, adds, flushed: None, lifted: Vec::new(), fenced: Vec::new() }
+        let (lifted, fenced, ranged, retired) = Default::default();
+        Replaced { family, removes, adds, flushed: None, lifted, fenced, ranged, retired }
+    }
+
+    /// Returns the changes of the view, apart from its tables.
+    pub(in crate::db) fn delta(&self) -> ViewDelta<'_> {
+        let Replaced { flushed, lifted, fenced, ranged, retired, .. } = self;
+        ViewDelta { flushed: *flushed, lifted, fenced, ranged, retired }
     }
 
     /// Adds tables to level 0.
@@ -50,8 +62,12 @@ impl<'a> Replaced<'a> {
             id: *id,
             lost_range: lost_range.clone(),
         };
+        let ranged = |range: &Arc<RangeDelete>| EditChange::RangeDeleteAdded { family, range: range.clone() };
+        let retired = |seqno: &Seqno| EditChange::RangeDeleteRetired { family, seqno: *seqno };
         let tables = self.removes.iter().map(removed).chain(self.adds.iter().map(added));
-        tables.chain(self.lifted.iter().map(lifted)).chain(self.fenced.iter().map(fenced)).collect()
+        let lost_ranges = self.lifted.iter().map(lifted).chain(self.fenced.iter().map(fenced));
+        let range_deletes = self.ranged.iter().map(ranged).chain(self.retired.iter().map(retired));
+        tables.chain(lost_ranges).chain(range_deletes).collect()
     }
 }
 

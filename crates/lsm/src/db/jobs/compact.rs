@@ -21,7 +21,8 @@ use crate::compaction::packing;
 use crate::compaction::parts::{CompactionPart, write_parts};
 use crate::compaction::pick::{self, BOTTOM, LevelSummary, OutputRange, RangeStep};
 use crate::compaction::{
-    CompactionPlan, IoPriority, PlanAction, Reason, Rules, Splitter, blob_gc, expired, space_compaction, split,
+    CompactionPlan, IoPriority, PlanAction, RangeDeleted, Reason, Rules, Splitter, blob_gc, expired, range_deleted,
+    space_compaction, split,
 };
 use crate::cursor::Cursor;
 use crate::db::catalog::Catalog;
@@ -44,6 +45,8 @@ use crate::merge::{self, ConcatCursor, merged};
 use crate::names::StoreFileName;
 use crate::options::Compression;
 use crate::planted;
+use crate::range_delete::RangeDelete;
+use crate::range_index::RangeIndex;
 use crate::read::CursorBounds;
 use crate::record::{MAX_SEQNO, Seqno};
 use crate::seam::EngineEvent;
@@ -58,6 +61,8 @@ pub(crate) struct Compactor {
     pub(in crate::db) flusher: Flusher,
     /// The next compaction of each family, as the compaction lane last computed it.
     pub(in crate::db) picks: Mutex<PickCache>,
+    /// Held while range deletes are retired.
+    pub(in crate::db) retiring: Mutex<()>,
 }
 
 reach!(
@@ -108,6 +113,9 @@ impl Compactor {
         }
         if self.lanes().is_stopping() {
             return Err(Error::closed());
+        }
+        if self.retire_range_deletes().or_else(|error| self.store_log().halt_if_lost().and(Err(error)))? {
+            return Ok(true);
         }
         // An explicit call retries postponed tables at once, however often they have failed.
         let now = if settles.is_some() { u64::MAX } else { self.context().now_nanos() };
@@ -190,17 +198,21 @@ impl Compactor {
         };
         let stale = |reason| pick_stale((family, &view.levels), &summary, taken, reason);
         let ranked = |urgency: Urgency| move |plan| Pick { urgency, plan };
-        let pick = expired::pick_drop(&summary).map(ranked(Urgency::Drop));
+        let pick = expired::pick_drop(&summary).or_else(|| range_deleted::pick_drop(&summary));
+        let pick = pick.map(ranked(Urgency::Drop));
+        let of_ranges = || range_deleted::pick_merge(&summary, view.range_deletes.len(), settles.is_some());
         let pick = pick.or_else(|| {
             let plan = pick::pick(&summary)?;
             Some(Pick { urgency: Urgency::DueEvents(plan.score), plan })
         });
         let pick = pick
             .or_else(|| pick_settling(&summary, &view.levels, settles?, stale).map(ranked(Urgency::Space)))
+            .or_else(|| of_ranges().map(ranked(Urgency::Expired)))
             .or_else(|| pick_expired().map(ranked(Urgency::Expired)))
             .or_else(|| stale(Reason::Values).map(ranked(Urgency::Values)))
             .or_else(|| pick::pick_idle(&summary).map(ranked(Urgency::Idle)));
-        let may_expire = summary.levels.iter().flatten().any(|table| table.expiry.is_some());
+        let may_expire =
+            !view.range_deletes.is_empty() || summary.levels.iter().flatten().any(|table| table.expiry.is_some());
         (pick, !spans.is_empty() || may_expire)
     }
 
@@ -322,6 +334,7 @@ impl Compactor {
         self.context().counters.built(&written);
         let (expired, outputs) = (written.expired, written.tables);
         let (unmoved, values) = (written.values_unreadable, written.value_bytes);
+        let keeps_hidden = written.hidden_by.is_some();
         let removes: Vec<_> = inputs.iter().map(|(level, table)| (*level, table.meta().number)).collect();
         let gone: Vec<u64> = removes.iter().map(|(_, number)| *number).collect();
         let read: u64 = inputs.iter().map(|(_, table)| table.meta().size).sum();
@@ -331,14 +344,14 @@ impl Compactor {
         let before: u64 = inputs.iter().map(|(_, table)| table.meta().ledger.deletes.count).sum();
         let stay = in_place
             && (unmoved > 0
-                || (!matches!(plan.reason, Reason::Values | Reason::Space | Reason::Expired)
+                || (!matches!(plan.reason, Reason::Values | Reason::Space | Reason::Expired | Reason::RangeDelete)
                     && outputs.iter().map(|meta| meta.ledger.deletes.count).sum::<u64>() >= before));
         let stays = |meta: &&TableMeta| in_place && meta.expiry.is_some_and(|of| of.any_by(through));
         let keep_expired: Vec<u64> = outputs.iter().filter(stays).map(|meta| meta.number).collect();
         let adds = outputs.into_iter().map(|meta| (plan.output_level, Arc::new(meta))).collect();
         self.exchange(Replaced::tables(family, removes, adds), Some((expired, through)), plan, started)?;
         self.catalog().claims.keep_expired(keep_expired.into_iter());
-        if stay {
+        if stay || plan.reason == Reason::RangeDelete && keeps_hidden {
             self.catalog().claims.keeps(&numbers); // or they would be rewritten forever
         }
         self.context().counters.compacted(read, written);
@@ -347,13 +360,21 @@ impl Compactor {
         Ok(prepopulation)
     }
 
-    /// Drops tables whose records have all expired, without reading them.
+    /// Drops tables whose records have all expired or are hidden by range deletes, without reading them.
     fn drop_tables(&self, family: &Family, plan: &CompactionPlan, inputs: &[Input], started: u64) -> Result<()> {
-        let through = self.catalog().snapshots.horizon(self.catalog().reads.expiry_clock()).expired;
+        let Horizon { expired: through, boundaries } =
+            self.catalog().snapshots.horizon(self.catalog().reads.expiry_clock());
         let view = family.view();
-        let has_gone = |meta: &TableMeta| meta.expiry.is_some_and(|of| of.all_by(through));
+        let ranges = match plan.reason {
+            Reason::RangeDelete => RangeIndex::build(family.order(), view.durable_ranges(), &boundaries),
+            _ => RangeIndex::new(family.order().clone()),
+        };
+        let has_gone = |meta: &TableMeta| match plan.reason {
+            Reason::RangeDelete => range_deleted::hidden_in(meta, &ranges, &boundaries) == RangeDeleted::Wholly,
+            _ => meta.expiry.is_some_and(|of| of.all_by(through)),
+        };
         if !inputs.iter().all(|(_, table)| has_gone(table.meta()) && !expire::is_fenced(&view, table.meta())) {
-            return Ok(()); // the clock was set back or records were lost since the plan was made
+            return Ok(()); // the clock was set back, or records were lost, since the plan was made
         }
         let (mut dropped, mut bytes) = (Ledger::default(), 0);
         for (_, table) in inputs {
@@ -363,7 +384,8 @@ impl Compactor {
         let removes: Vec<_> = inputs.iter().map(|(level, table)| (*level, table.meta().number)).collect();
         let numbers: Vec<u64> = removes.iter().map(|(_, number)| *number).collect();
         drop(view);
-        self.exchange(Replaced::tables(family, removes, Vec::new()), Some((dropped, through)), plan, started)?;
+        let expired = (plan.reason != Reason::RangeDelete).then_some((dropped, through));
+        self.exchange(Replaced::tables(family, removes, Vec::new()), expired, plan, started)?;
         self.context().counters.dropped(numbers.len() as u64, bytes);
         self.notify_compacted(family, numbers, Vec::new(), plan, false);
         Ok(())
@@ -398,7 +420,7 @@ impl Compactor {
         collects: &BTreeSet<Uid>,
         checks_inputs: bool,
     ) -> Result<(PassResult, u64)> {
-        let MergeView { levels, lost_ranges } = summary;
+        let MergeView { levels, lost_ranges, range_deletes } = summary;
         let mut expected = Ledger::default();
         let (mut summed, mut properties) = (true, Vec::new());
         for (_, table) in inputs {
@@ -413,7 +435,11 @@ impl Compactor {
             self.catalog().snapshots.horizon(self.catalog().reads.expiry_clock());
         let is_hidden = |key: &[u8]| is_hidden(plan, &family.view(), key);
         let expires = Some(ExpiryRule { now, is_hidden: &is_hidden });
-        let pass = PassOptions { carried, checks_inputs, emits: None, expires, collects: collects.clone() };
+        let collects = collects.clone();
+        let ranges_through = range_deletes.last().map_or(0, |range| range.seqno);
+        let ranges = range_deletes.iter().map(|range| &**range);
+        let ranges = (ranges_through > 0).then(|| RangeIndex::build(family.order(), ranges, &snapshots));
+        let pass = PassOptions { carried, checks_inputs, emits: None, expires, collects, ranges, ranges_through };
         let base_seqno = inputs.iter().map(|(_, table)| table.meta().least_seqno).min().unwrap_or(0);
         let next_file = || self.catalog().new_file_number();
         let mut job = self.pass_over(family, plan.output_level, base_seqno, (expected, summed), &next_file);
@@ -577,12 +603,14 @@ impl merge::MergePart for Streamed {
 struct MergeView {
     levels: Arc<TableLevels>,
     lost_ranges: Arc<Vec<LostRange>>,
+    range_deletes: Arc<Vec<Arc<RangeDelete>>>,
 }
 
 impl MergeView {
     fn of(family: &Family) -> MergeView {
         let view = family.view();
-        MergeView { levels: view.levels.clone(), lost_ranges: view.lost_ranges.clone() }
+        let View { levels, lost_ranges, range_deletes, .. } = &**view;
+        MergeView { levels: levels.clone(), lost_ranges: lost_ranges.clone(), range_deletes: range_deletes.clone() }
     }
 }
 
@@ -713,6 +741,21 @@ impl Compactor {
             table.is_kept = taken.keeps_expired(table.number);
             let may_go = table.expiry.is_some_and(|of| of.count == table.entries && of.all_by(horizon.expired));
             table.is_in_memory = may_go && (!self.context().companions.may_drop_unread() || is_in_memory(view, table));
+        }
+        if !view.range_deletes.is_empty() {
+            let ranges = RangeIndex::build(family.order(), view.durable_ranges(), &horizon.boundaries);
+            let tables = view.levels.iter().flat_map(|level| level.tables());
+            for (table, handle) in summary.levels.iter_mut().flatten().zip(tables) {
+                table.range_deleted = range_deleted::hidden_in(handle.meta(), &ranges, &horizon.boundaries);
+                if table.range_deleted == RangeDeleted::Wholly {
+                    let may_drop_unread = self.context().companions.may_drop_unread();
+                    let may_retain = !table.retains_nothing;
+                    table.is_in_memory = !may_drop_unread || may_retain && is_in_memory(view, table);
+                }
+                if table.range_deleted == RangeDeleted::Partly && taken.is_kept(table.number) {
+                    table.range_deleted = RangeDeleted::No;
+                }
+            }
         }
         let stay = |number| taken.is_kept(number);
         summary.levels.iter_mut().flatten().filter(|table| stay(table.number)).for_each(|table| table.tombstones = 0);

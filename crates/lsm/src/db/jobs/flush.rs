@@ -17,6 +17,7 @@ use super::job_lock::Flusher;
 use super::level0::Level0;
 use super::redo::{queue_redone, records_from_log};
 use super::rows::{remove_tables, take_given, write_given};
+use crate::checksum::hash_key;
 use crate::compaction::output::{EmittedRows, PassOptions, PassResult, write_pass};
 use crate::compaction::{Rules, Splitter, UnsyncedTables};
 use crate::cursor::Cursor;
@@ -28,13 +29,14 @@ use crate::db::notify::lanes::Lane;
 use crate::db::state::family::{Family, Generation};
 use crate::db::state::store_log::LogPosition;
 use crate::db::writes::memory::job_room;
-use crate::error::{Error, Result};
+use crate::error::{Damage, Error, Result, Verdict};
 use crate::ledger::Ledger;
 use crate::memtable::Memtable;
 use crate::merge::MergeCursor;
 use crate::planted;
+use crate::range_delete::RangeDelete;
 use crate::record::Seqno;
-use crate::seam::EngineEvent;
+use crate::seam::{Companions, EngineEvent};
 use crate::version::{Edit, EditChange, TableMeta};
 
 impl Flusher {
@@ -326,6 +328,8 @@ pub(in crate::db) struct Flushed {
     pub(in crate::db) written: PassResult,
     /// Tables of other families, with the rows that the flush emitted.
     pub(super) emitted: Vec<(Family, Vec<TableMeta>)>,
+    /// The range deletes of the family, in ascending order of their seqnos.
+    ranges: Vec<Arc<RangeDelete>>,
 }
 
 impl Flushed {
@@ -333,7 +337,11 @@ impl Flushed {
     pub(in crate::db) fn parts<'a>(&'a self, family: &'a Family) -> impl Iterator<Item = Replaced<'a>> {
         let own = (family, &self.written.tables);
         let emitted = self.emitted.iter().map(|(family, tables)| (family, tables));
-        [own].into_iter().chain(emitted).map(|(family, tables)| Replaced::level0(family, tables))
+        let parts = [own].into_iter().chain(emitted).map(|(family, tables)| Replaced::level0(family, tables));
+        parts.enumerate().map(|(at, part)| match at {
+            0 => Replaced { ranged: planted!(RangeDeleteForgottenAtFlush, Vec::new(), self.ranges.clone()), ..part },
+            _ => part,
+        })
     }
 
     /// Adds the rows of event log entries to those that the flush emitted.
@@ -394,11 +402,28 @@ pub(in crate::db) fn write_level0(
     let pass = PassOptions { emits: Some(level0.emitting(family)), ..PassOptions::default() };
     let mut written = write_pass(&job, &pass, &mut cursor, rules, splitter)?;
     let given = std::mem::take(&mut written.rows);
-    match write_given(level0, given) {
-        Ok(emitted) => Ok(Flushed { written, emitted }),
+    match write_given(level0, given)
+        .and_then(|emitted| Ok((emitted, range_deletes_of(&**level0.companions, memtables)?)))
+    {
+        Ok((emitted, ranges)) => Ok(Flushed { written, emitted, ranges }),
         Err(error) => {
             remove_tables(level0, family, &written.tables);
             Err(error)
         }
     }
+}
+
+/// Returns the range deletes of memtables, in ascending order of their seqnos. Fails with `Corruption` if one does not
+/// match its companion.
+fn range_deletes_of(companions: &dyn Companions, memtables: &[Arc<Memtable>]) -> Result<Vec<Arc<RangeDelete>>> {
+    let mut ranges: Vec<_> = memtables.iter().flat_map(|memtable| memtable.range_deletes()).collect();
+    ranges.sort_by_key(|range| range.seqno);
+    for range in &ranges {
+        let check = range.with_record(|record| companions.verify(record, hash_key(record.key), companions.written()));
+        if !check.serves() {
+            let damage = Damage { verdict: Verdict::Seal, ..Damage::default() };
+            return Err(Error::corruption(damage, "a range delete in memory does not match its companion"));
+        }
+    }
+    Ok(ranges)
 }

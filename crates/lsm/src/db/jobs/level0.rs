@@ -119,7 +119,8 @@ impl Lookup for Level0<'_> {
 
 impl Level0<'_> {
     fn get_in(&self, view: &View, key: &[u8], visit: &mut dyn FnMut(&Record<'_>)) -> Result<bool> {
-        let mut search = RowSearch { level0: self, view, key: (key, hash_key(key)), visit, outcome: Ok(false) };
+        let mut search =
+            RowSearch { level0: self, view, key: (key, hash_key(key)), visit, hidden: 0, outcome: Ok(false) };
         newest_version(view, view.levels.order(), (key, MAX_SEQNO), &mut search)?;
         search.outcome
     }
@@ -132,17 +133,21 @@ struct RowSearch<'a> {
     /// The key and its hash.
     key: (&'a [u8], u64),
     visit: &'a mut dyn FnMut(&Record<'_>),
+    /// A range delete hides the versions below this seqno.
+    hidden: Seqno,
     outcome: Result<bool>,
 }
 
 impl RowSearch<'_> {
     fn decide(&mut self, record: &Record<'_>) {
         let (level0, order) = (self.level0, self.view.levels.order());
-        let covers = |lost_range: &&LostRange| lost_range.covers_at(order, record.key, record.seqno, MAX_SEQNO);
+        let covers = |lost_range: &&LostRange| {
+            lost_range.bound > self.hidden && lost_range.covers_at(order, record.key, record.seqno, MAX_SEQNO)
+        };
         let now = || level0.env.clock.wall_micros();
         self.outcome = match (self.view.lost_ranges.iter().find(covers), record.kind) {
             (Some(lost_range), _) => Err(lost_range.error()),
-            (None, kind) if !kind.is_value() => Ok(false),
+            (None, kind) if !kind.is_value() || record.seqno < self.hidden => Ok(false),
             (None, _) if is_over(&**level0.companions, record, &now) => Ok(false),
             (None, _) => {
                 (self.visit)(record);
@@ -154,6 +159,10 @@ impl RowSearch<'_> {
 
 impl Search for RowSearch<'_> {
     type Error = Error;
+
+    fn hide_below(&mut self, seqno: Seqno) {
+        self.hidden = seqno;
+    }
 
     fn in_memtable(&mut self, generation: &Generation) -> Result<bool> {
         let (memtable, (key, key_hash)) = (&generation.memtable, self.key);

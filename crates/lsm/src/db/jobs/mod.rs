@@ -4,6 +4,7 @@
 //! compact.rs      `Compactor`: merges and drops tables
 //! pick_cache.rs   the next compaction of each family whose tables have not changed
 //! expire.rs       drops expired tables by an edit alone
+//! range_deletes.rs retires range deletes that no table needs
 //! prepopulate.rs  reads the outputs of a compaction into the cache
 //! quarantine.rs   keeps damaged tables out of compactions
 //! log_lane.rs     drains the ring, prepares and seals segments, shortens the log
@@ -24,5 +25,6 @@ mod log_lane;
 mod pick_cache;
 mod prepopulate;
 pub(super) mod quarantine;
+mod range_deletes;
 pub(super) mod redo;
 pub(super) mod rows;

@@ -19,7 +19,8 @@ use crate::error::Remedy;
 use crate::error::{Damage, Error, IoContext, Result, Verdict};
 use crate::memtable::Memtable;
 use crate::names::StoreFileName;
-use crate::record::Seqno;
+use crate::range_delete::RangeDelete;
+use crate::record::{Kind, Seqno};
 use crate::values::{LoggedValues, LostValues};
 use crate::wal::{self, LiveRead, LogStart, ReadUntil, Stop};
 
@@ -86,7 +87,10 @@ fn read_back(catalog: &Catalog, family: &Family, through: Seqno, moment: LogPosi
                     continue;
                 }
                 let record = binding.record(&operation, (frame.seqno, at), ends, &*catalog.context().companions)?;
-                fresh.insert(&record, catalog.context().companions.term(&record))?;
+                match record.kind {
+                    Kind::RangeDelete => fresh.add_range_delete(RangeDelete::of(&record)?, 0),
+                    _ => fresh.insert(&record, catalog.context().companions.term(&record))?,
+                }
             }
             Ok(())
         };

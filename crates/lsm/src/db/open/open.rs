@@ -162,6 +162,7 @@ pub(super) fn start(
     let log = opened.log.filter(|_| is_writer);
     let begin = log.as_ref().map_or(LogPosition { offset: 0, seqno: 0 }, OpenLog::begin);
     let log_points = opened.manifest.as_ref().is_some_and(|manifest| manifest.state().log_points);
+    let deletes_ranges = opened.manifest.as_ref().is_some_and(|manifest| manifest.state().log_deletes_ranges);
     let separation = BlobSeparator::new(opened.families.by_id.values(), log_points);
     let catalog = Catalog {
         obsolete: ObsoleteFiles::new(&context, opened.dead_files, opened.leftovers),
@@ -181,11 +182,12 @@ pub(super) fn start(
         applier: Applier::new(begin.offset, begin.seqno),
         separation,
         memory,
+        log_deletes_ranges: AtomicBool::new(deletes_ranges),
         log_holder: AtomicU32::new(0),
     };
     let flusher = Flusher { write_path, jobs_lock: Mutex::new(()) };
     let inner = Arc::new(StoreInner {
-        compactor: Compactor { flusher, picks: Mutex::default() },
+        compactor: Compactor { flusher, picks: Mutex::default(), retiring: Mutex::default() },
         owns_cache: !shares_cache,
         origin: Origin::here(),
         closed: AtomicBool::new(false),

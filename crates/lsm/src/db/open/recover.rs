@@ -21,7 +21,7 @@ use crate::compaction::UnsyncedTables;
 use crate::db::catalog::FamilyMap;
 use crate::db::catalog::event_log::{add_event, number_events, touched_in};
 use crate::db::jobs::redo::is_of_the_pass;
-use crate::db::state::family::{DEFAULT_FAMILY, Family, MemtableShape, TableHandle, TableLevels};
+use crate::db::state::family::{DEFAULT_FAMILY, Family, MemtableShape, TableHandle, TableLevels, ViewDelta};
 use crate::db::state::store_log::{OpenLog, facts_of};
 use crate::db::state::tables::{TableResources, table_cache};
 use crate::db::writes::memory::cache_of;
@@ -495,7 +495,12 @@ impl Opening<'_> {
             if planted!(FenceForgottenAfterReopen, false, !stored.lost_ranges.is_empty()) {
                 let lost_ranges: Vec<_> =
                     stored.lost_ranges.iter().map(|(id, lost_range)| (*id, lost_range.clone())).collect();
-                family.install_lost_ranges(levels, None, &[], &lost_ranges);
+                family.install(levels.clone(), &ViewDelta { fenced: &lost_ranges, ..ViewDelta::default() });
+            }
+            if !stored.range_deletes.is_empty() {
+                let ranged: Vec<_> = stored.range_deletes.values().cloned().collect();
+                family.install(levels, &ViewDelta { ranged: &ranged, ..ViewDelta::default() });
+                family.index_range_deletes();
             }
             families.add(family);
         }

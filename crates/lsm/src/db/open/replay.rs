@@ -18,7 +18,7 @@ use crate::compaction::UnsyncedTables;
 use crate::db::catalog::FamilyMap;
 use crate::db::jobs::flush::write_level0;
 use crate::db::jobs::level0::Level0;
-use crate::db::state::family::{ApplyTarget, Family, TableHandle};
+use crate::db::state::family::{ApplyTarget, Family, TableHandle, ViewDelta};
 use crate::error::{Error, Result};
 use crate::lost_range::LostRange;
 use crate::planted;
@@ -113,7 +113,10 @@ impl Replay<'_> {
                     active.hold_value(family.table_cache().values(), &record)?;
                 }
                 let before = active.memtable.bytes();
-                active.memtable.insert(&record, companions.term(&record))?;
+                match record.kind {
+                    Kind::RangeDelete => active.delete_range(family.order(), &record)?,
+                    _ => active.memtable.insert(&record, companions.term(&record))?,
+                }
                 any_full |= active.memtable.is_full(limit);
                 self.came_in += active.memtable.bytes().saturating_sub(before);
             }
@@ -170,7 +173,7 @@ impl Replay<'_> {
         let Some(new_number) = self.new_number else { return Ok(()) };
         planted!(ReplayKeepsItsMemtable, (), self.target = None); // only its flush may reference a frozen memtable
 
-        family.freeze(through);
+        family.freeze(through, &Vec::new);
         let view = family.pinned_view();
         if view.frozen.is_empty() {
             return Ok(());
@@ -201,7 +204,7 @@ impl Replay<'_> {
             let adds: Vec<_> = part.adds.iter().map(handle).collect();
             let levels = part.family.view().levels.apply(&[], if blind { &[] } else { &adds })?;
             let own = part.family == family;
-            part.family.install(Arc::new(levels), own.then_some(through));
+            part.family.install(Arc::new(levels), &ViewDelta { flushed: own.then_some(through), ..part.delta() });
         }
         Ok(())
     }
@@ -215,6 +218,7 @@ fn lose(family: &Family, number: u64, record: &Record<'_>, error: &Error) -> (Fa
     let (place, bound) = ((record.key.to_vec(), record.seqno), record.seqno);
     let (offset, verdict) = (damage.offset, damage.verdict);
     let lost_range = Arc::new(LostRange { from: place.clone(), to: place, bound, file, offset, verdict });
-    family.install_lost_ranges(family.pinned_view().levels.clone(), None, &[], &[(number, lost_range.clone())]);
+    let fenced = &[(number, lost_range.clone())][..];
+    family.install(family.pinned_view().levels.clone(), &ViewDelta { fenced, ..ViewDelta::default() });
     (family.clone(), number, lost_range)
 }

@@ -12,6 +12,7 @@ use crate::lost_range::LostRange;
 use crate::merge::{ConcatCursor, LostRangeCursor, MergeCursor, MergePart, MergeSource, PartCursor, Tiers};
 use crate::options::{ReadSettings, Verify};
 use crate::order::Order;
+use crate::planted;
 use crate::read::{BlobReader, CursorBounds, UserCursor};
 use crate::record::{MAX_SEQNO, Record, Seqno};
 use crate::seam::Protection;
@@ -32,8 +33,10 @@ impl Reads {
         bounds: CursorBounds,
         reading: ReadSettings,
     ) -> UserCursor {
+        let ranges = planted!(RangeDeleteForgottenByCursors, None, view.active.range_index());
         let (internal, tables) = self.internal_cursor(family, view, reading);
         let cursor = UserCursor::over(family.order().clone(), internal, seqno, bounds).of_family(family.shared_name());
+        let cursor = cursor.within_ranges(ranges);
         cursor.reading(tables).expiring(self.companions.clone(), self.expiry_clock.clone(), as_of)
     }
 

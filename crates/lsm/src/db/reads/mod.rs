@@ -137,6 +137,8 @@ impl Reads {
         self.version_by(of, (key, way.key_hash), moment.seqno, checks, decide, |table, key_hash, decide| {
             let reader = table.table().map_err(|error| self.unopened(of.0, table, error))?;
             match way.block {
+                // A range delete may keep the search from the table whose block was prefetched.
+                Some(_) if of.1.active.has_ranges() => reader.get(key, key_hash, moment.seqno, checks, decide),
                 Some((first, number)) if std::ptr::eq(first, &**reader) => {
                     way.block = None;
                     reader.get_from(number, (key, key_hash), moment.seqno, checks, decide)
@@ -221,7 +223,9 @@ impl Reads {
             None if is_hashable => hash_key(key),
             None => 0,
         };
-        let decision = ReadDecision { reads: self, of: (family, view), seqno, visit, outcome: Ok(false) };
+        let is_plain = view.lost_ranges.is_empty();
+        let decision =
+            ReadDecision { reads: self, of: (family, view), seqno, is_plain, hidden: 0, visit, outcome: Ok(false) };
         let mut search = VersionSearch { decision, key: (key, key_hash), is_hashable, checks, ask };
         newest_version(view, family.order(), (key, seqno), &mut search)?;
         Ok(search.decision.outcome?)
@@ -264,6 +268,10 @@ struct ReadDecision<'a, V> {
     reads: &'a Reads,
     of: (&'a Family, &'a View),
     seqno: Seqno,
+    /// No lost range and no range delete takes part.
+    is_plain: bool,
+    /// A range delete hides the versions below this seqno; 0 if there is none.
+    hidden: Seqno,
     visit: V,
     outcome: Result<bool>,
 }
@@ -271,17 +279,27 @@ struct ReadDecision<'a, V> {
 impl<V: FnMut(&Record<'_>)> ReadDecision<'_, V> {
     #[inline]
     fn decide(&mut self, record: &Record<'_>) {
-        let (family, view) = self.of;
-        let seqno = self.seqno;
-        self.outcome = match !view.lost_ranges.is_empty() && is_in_lost_range(self.of, record, seqno) {
-            true => Err(self.reads.lost(family, view, |lost_range| {
-                lost_range.covers_at(family.order(), record.key, record.seqno, seqno)
-            })),
-            false => {
-                (self.visit)(record);
-                Ok(true)
-            }
+        self.outcome = match self.is_plain {
+            true => Ok(true),
+            false => self.decide_closely(record),
         };
+        if let Ok(true) = self.outcome {
+            (self.visit)(record);
+        }
+    }
+
+    /// Returns whether a record decides the read; an error if a newer one may be lost.
+    #[cold]
+    #[inline(never)]
+    fn decide_closely(&self, record: &Record<'_>) -> Result<bool> {
+        let (family, view) = self.of;
+        let hides = |lost_range: &LostRange| {
+            lost_range.bound > self.hidden && lost_range.covers_at(family.order(), record.key, record.seqno, self.seqno)
+        };
+        match view.lost_ranges.iter().any(hides) {
+            true => Err(self.reads.lost(family, view, hides)),
+            false => Ok(record.seqno > self.hidden),
+        }
     }
 }
 
@@ -302,6 +320,10 @@ where
     A: FnMut(&TableHandle, u64, &mut dyn FnMut(&Record<'_>)) -> std::result::Result<bool, E>,
 {
     type Error = E;
+
+    fn hide_below(&mut self, seqno: Seqno) {
+        (self.decision.is_plain, self.decision.hidden) = (false, seqno);
+    }
 
     #[inline]
     fn in_memtable(&mut self, generation: &Generation) -> std::result::Result<bool, E> {
@@ -350,12 +372,6 @@ where
         self.decision.reads.notifier.fence_met();
         lost_range.error().in_family(self.decision.of.0.name(), None).into()
     }
-}
-
-/// Returns true if a record lies in a lost range that may have held the deciding version.
-#[cold]
-fn is_in_lost_range((family, view): (&Family, &View), record: &Record<'_>, at: Seqno) -> bool {
-    view.lost_ranges.iter().any(|lost_range| lost_range.covers_at(family.order(), record.key, record.seqno, at))
 }
 
 /// A key, and its hash if already computed.

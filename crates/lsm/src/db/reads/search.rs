@@ -14,6 +14,10 @@ pub(in crate::db) trait Search {
     /// The error of a search.
     type Error: From<Error>;
 
+    /// Notes that a range delete hides the versions of the key below this seqno. If the deciding version is below it,
+    /// the key has no value.
+    fn hide_below(&mut self, seqno: Seqno);
+
     /// Looks for the key in a memtable; returns true if it holds the deciding version.
     fn in_memtable(&mut self, generation: &Generation) -> Result<bool, Self::Error>;
 
@@ -38,6 +42,10 @@ pub(in crate::db) fn newest_version<S: Search>(
     (key, seqno): (&[u8], Seqno),
     search: &mut S,
 ) -> Result<bool, S::Error> {
+    let hidden = planted!(RangeDeleteForgottenByReads, 0, view.active.range_deleted_at(key, seqno));
+    if hidden > 0 {
+        return newest_unhidden(view, order, (key, seqno), hidden, search);
+    }
     let frozen = planted!(FrozenMemtableSkipped, &[][..], &view.frozen[..]);
     for generation in [&view.active].into_iter().chain(frozen) {
         if search.in_memtable(generation)? {
@@ -64,6 +72,35 @@ pub(in crate::db) fn newest_version<S: Search>(
         }
     }
     match view.lost_ranges.iter().find(|lost_range| lost_range.may_hide(order, key, seqno)) {
+        Some(lost_range) => Err(search.lost(lost_range)),
+        None => Ok(view.check_open().map(|()| false)?),
+    }
+}
+
+/// As `newest_version`, for a key whose versions below `hidden` are deleted: tables without newer records are not
+/// searched, and a lost range matters only if it may have held a newer record.
+#[cold]
+#[inline(never)]
+fn newest_unhidden<S: Search>(
+    view: &View,
+    order: &Order,
+    (key, seqno): (&[u8], Seqno),
+    hidden: Seqno,
+    search: &mut S,
+) -> Result<bool, S::Error> {
+    search.hide_below(hidden);
+    for generation in view.memtables() {
+        if search.in_memtable(generation)? {
+            return Ok(true);
+        }
+    }
+    for table in view.levels.holding(key).filter(|table| table.meta().newest_seqno() > hidden) {
+        if search.in_table(table)? {
+            return Ok(true);
+        }
+    }
+    let may_hold = |lost_range: &&LostRange| lost_range.bound > hidden && lost_range.may_hide(order, key, seqno);
+    match view.lost_ranges.iter().find(may_hold) {
         Some(lost_range) => Err(search.lost(lost_range)),
         None => Ok(view.check_open().map(|()| false)?),
     }

@@ -61,7 +61,8 @@ pub(in crate::db) fn locate(
     (key, seqno): (&[u8], Seqno),
     unopened: &dyn Fn(&TableHandle, Error) -> Error,
 ) -> Result<Option<RecordLocation>> {
-    let mut search = LocationSearch { companions, family, view, key, seqno, memtables: 0, unopened, found: None };
+    let mut search =
+        LocationSearch { companions, family, view, key, seqno, memtables: 0, unopened, hidden: 0, found: None };
     newest_version(view, family.order(), (key, seqno), &mut search)?;
     Ok(search.found)
 }
@@ -76,6 +77,8 @@ struct LocationSearch<'a> {
     /// Number of memtables searched.
     memtables: usize,
     unopened: &'a dyn Fn(&TableHandle, Error) -> Error,
+    /// A range delete hides the versions below this seqno.
+    hidden: Seqno,
     found: Option<RecordLocation>,
 }
 
@@ -87,10 +90,14 @@ impl LocationSearch<'_> {
     /// Takes a version of the key, unless it lies in a lost range.
     fn take(&mut self, record: &Record<'_>, place: RecordPlace, protection: Protection) -> Result<bool> {
         let (order, mut lost_ranges) = (self.family.order(), self.view.lost_ranges.iter());
-        if let Some(lost_range) =
-            lost_ranges.find(|lost_range| lost_range.covers_at(order, self.key, record.seqno, self.seqno))
-        {
+        let hides = |lost_range: &&LostRange| {
+            lost_range.bound > self.hidden && lost_range.covers_at(order, self.key, record.seqno, self.seqno)
+        };
+        if let Some(lost_range) = lost_ranges.find(hides) {
             return Err(self.lost(lost_range));
+        }
+        if record.seqno < self.hidden {
+            return Ok(true);
         }
         self.found = Some(RecordLocation {
             seqno: record.seqno,
@@ -105,6 +112,10 @@ impl LocationSearch<'_> {
 
 impl Search for LocationSearch<'_> {
     type Error = Error;
+
+    fn hide_below(&mut self, seqno: Seqno) {
+        self.hidden = seqno;
+    }
 
     fn in_memtable(&mut self, generation: &Generation) -> Result<bool> {
         let place = if self.memtables == 0 { RecordPlace::Active } else { RecordPlace::Frozen(self.memtables - 1) };

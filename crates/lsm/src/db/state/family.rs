@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 
 use crate::env::work::lock;
 use crate::error::{Error, Result};
@@ -18,6 +18,8 @@ use crate::options::{CfOptions, Settings};
 use crate::order::Order;
 use crate::planted;
 use crate::pointer::Pointer;
+use crate::range_delete::RangeDelete;
+use crate::range_index::RangeIndex;
 use crate::record::{Record, Seqno};
 use crate::sst::Table;
 use crate::values::{BlobFile, BlobFiles, CommitBlobs, UnsyncedBlobs};
@@ -33,6 +35,10 @@ pub(crate) type TableHandle = crate::version::LazyTable<Arc<Table>>;
 
 /// The budget of the memtable in a closed store's view, which stays empty.
 const CLOSED_MEMTABLE_BYTES: usize = 4096;
+
+/// Bytes that a range delete takes in an index for each fragment that it holds. They count for its memtable, so that a
+/// memtable of many range deletes that hold each other is frozen, and the next index starts anew.
+const FRAGMENT_BYTES: usize = 48;
 
 /// Maximum length of a family name, in bytes.
 const MAX_NAME_BYTES: usize = 255;
@@ -75,11 +81,18 @@ pub(crate) struct Generation {
     /// to.
     values: Mutex<Vec<Arc<BlobFile>>>,
     value_bytes: AtomicU64,
+    /// The range deletes of the family: those of this memtable and the older ones. Set before the first seqno that
+    /// needs it is published, so a reader that loads it after its seqno finds every range delete that it sees.
+    range_index: ArcSwapOption<RangeIndex>,
+    /// False while `range_index` is `None`.
+    has_ranges: AtomicBool,
 }
 
 impl Generation {
-    fn new(order: &Order, shape: MemtableShape) -> Arc<Generation> {
+    fn new(order: &Order, shape: MemtableShape, range_index: Option<RangeIndex>) -> Arc<Generation> {
         Arc::new(Generation {
+            has_ranges: range_index.is_some().into(),
+            range_index: ArcSwapOption::from_pointee(range_index),
             memtable: Arc::new(shape.memtable(order)),
             first_offset: AtomicU64::new(u64::MAX),
             through: AtomicU64::new(0),
@@ -96,7 +109,44 @@ impl Generation {
             through: self.through().into(),
             values: Mutex::new(lock(&self.values).clone()),
             value_bytes: self.value_bytes.load(Ordering::Relaxed).into(),
+            has_ranges: self.has_ranges.load(Ordering::Relaxed).into(),
+            range_index: ArcSwapOption::new(self.range_index.load_full()),
         }
+    }
+
+    /// Returns true if a reader of this view may see a range delete.
+    #[inline]
+    pub(crate) fn has_ranges(&self) -> bool {
+        self.has_ranges.load(Ordering::Acquire)
+    }
+
+    /// Returns the range deletes that a reader of this view may see. The caller must have loaded its seqno before.
+    #[inline]
+    pub(crate) fn range_index(&self) -> Option<Arc<RangeIndex>> {
+        if self.has_ranges.load(Ordering::Acquire) { self.range_index.load_full() } else { None }
+    }
+
+    /// Returns the seqno of the newest range delete that holds a key and that a reader at `seqno` sees; 0 if there is
+    /// none. The caller must have loaded its seqno before.
+    #[inline]
+    pub(crate) fn range_deleted_at(&self, key: &[u8], seqno: Seqno) -> Seqno {
+        match self.has_ranges.load(Ordering::Acquire) {
+            false => 0,
+            true => self.range_index.load().as_ref().map_or(0, |index| index.newest_over(key, seqno)),
+        }
+    }
+
+    /// Adds a range delete. Only the applying thread calls this. Fails with `Corruption` if the record is none.
+    #[cold]
+    pub(crate) fn delete_range(&self, order: &Order, record: &Record<'_>) -> Result<()> {
+        let range = RangeDelete::of(record)?;
+        let index = self.range_index.load();
+        let mut index = index.as_ref().map_or_else(|| RangeIndex::new(order.clone()), |index| (**index).clone());
+        let fragments = index.insert(&range);
+        drop(self.range_index.swap(Some(Arc::new(index))));
+        self.has_ranges.store(true, Ordering::Release);
+        self.memtable.add_range_delete(range, fragments * FRAGMENT_BYTES);
+        Ok(())
     }
 
     /// Keeps the blob file alive that a record to be inserted points into. Only the applying thread calls this; the
@@ -161,10 +211,37 @@ pub(crate) struct View {
     pub(crate) lost_ranges: Arc<Vec<LostRange>>,
     /// The manifest's number of each lost range.
     pub(crate) lost_range_ids: Arc<Vec<u64>>,
+    /// The range deletes in the manifest, in ascending order of their seqnos: those that tables may still need.
+    pub(crate) range_deletes: Arc<Vec<Arc<RangeDelete>>>,
     /// Finds the blob files that its tables hold.
     pub(crate) values: Option<Arc<BlobFiles>>,
     /// The store was closed: the view is empty, and a read that finds no record in it fails with `Closed`.
     pub(crate) is_closed: bool,
+}
+
+/// The changes that an edit makes to a view, apart from its tables.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ViewDelta<'a> {
+    /// Frozen memtables up to this seqno leave the view: their records are in tables, their range deletes in `ranged`.
+    pub(crate) flushed: Option<Seqno>,
+    /// Lost ranges to remove.
+    pub(crate) lifted: &'a [u64],
+    /// Lost ranges to add.
+    pub(crate) fenced: &'a [(u64, Arc<LostRange>)],
+    /// Range deletes to add, newer than those in the view.
+    pub(crate) ranged: &'a [Arc<RangeDelete>],
+    /// Range deletes to remove.
+    pub(crate) retired: &'a [Seqno],
+}
+
+impl ViewDelta<'_> {
+    fn range_deletes_of(&self, view: &View) -> Arc<Vec<Arc<RangeDelete>>> {
+        if self.ranged.is_empty() && self.retired.is_empty() {
+            return view.range_deletes.clone();
+        }
+        let stay = view.range_deletes.iter().filter(|range| !self.retired.contains(&range.seqno));
+        Arc::new(stay.chain(self.ranged).cloned().collect())
+    }
 }
 
 impl View {
@@ -172,6 +249,21 @@ impl View {
     #[inline]
     pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<Generation>> {
         [&self.active].into_iter().chain(&self.frozen)
+    }
+
+    /// Returns the range deletes in the manifest.
+    pub(crate) fn durable_ranges(&self) -> impl Iterator<Item = &RangeDelete> {
+        self.range_deletes.iter().map(|range| &**range)
+    }
+
+    /// Returns the index for an empty memtable after the frozen ones; `None` if no range delete is left.
+    fn range_index_anew(&self, order: &Order, readers: &dyn Fn() -> Vec<Seqno>) -> Option<RangeIndex> {
+        let mut ranges: Vec<Arc<RangeDelete>> = self.range_deletes.to_vec();
+        ranges.extend(self.frozen.iter().flat_map(|generation| generation.memtable.range_deletes()));
+        if ranges.is_empty() {
+            return None;
+        }
+        Some(RangeIndex::build(order, ranges.iter().map(|range| &**range), &readers()))
     }
 
     /// Returns `Closed` for the view of a closed store.
@@ -220,7 +312,7 @@ impl Family {
         table_cache: Arc<TableCache<Arc<Table>>>,
         levels: Arc<TableLevels>,
     ) -> Family {
-        let active = Generation::new(&options.order, shape);
+        let active = Generation::new(&options.order, shape, None);
         let (lost_ranges, lost_range_ids) = Default::default();
         let values = table_cache.values().cloned();
         let view = ArcSwap::from_pointee(View {
@@ -229,6 +321,7 @@ impl Family {
             levels,
             lost_ranges,
             lost_range_ids,
+            range_deletes: Arc::default(),
             values,
             is_closed: false,
         });
@@ -337,17 +430,31 @@ impl Family {
         ApplyTarget { family: self.clone(), generation: self.view().active.clone(), active_number }
     }
 
-    /// Freezes the active memtable unless it is empty; `through` is the last applied seqno. Called only under the apply
-    /// lock.
-    pub(crate) fn freeze(&self, through: Seqno) {
+    /// Freezes the active memtable unless it is empty; `through` is the last applied seqno. `readers` returns the seqnos
+    /// at which somebody reads or may begin to read below `through`. Called only under the apply lock.
+    pub(crate) fn freeze(&self, through: Seqno, readers: &dyn Fn() -> Vec<Seqno>) {
         if self.view().active.memtable.is_empty() {
             return;
         }
         self.change(|view| {
             view.active.through.store(through, Ordering::Release);
             let frozen = [&view.active].into_iter().chain(&view.frozen).cloned().collect();
-            View { active: Generation::new(self.order(), self.0.shape), frozen, ..view.clone() }
+            let view = View { frozen, ..view.clone() };
+            let index = view.range_index_anew(self.order(), readers);
+            View { active: Generation::new(self.order(), self.0.shape, index), ..view }
         });
+    }
+
+    /// Gives the family an empty memtable with an index of the present range deletes, if its memtable is empty and
+    /// indexes others. Readers of older views keep the index of their view, because tables in it may need it. Called
+    /// only under the apply lock; `readers` as for `freeze`.
+    pub(crate) fn renew_range_index(&self, readers: &dyn Fn() -> Vec<Seqno>) {
+        if self.view().active.memtable.is_empty() && self.view().active.has_ranges.load(Ordering::Relaxed) {
+            self.change(|view| {
+                let index = view.range_index_anew(self.order(), readers);
+                View { active: Generation::new(self.order(), self.0.shape, index), ..view.clone() }
+            });
+        }
     }
 
     /// Replaces the active memtable by one that claims to be the same, while nobody writes.
@@ -355,24 +462,23 @@ impl Family {
         self.change(|view| View { active: Arc::new(view.active.holding(memtable)), ..view.clone() });
     }
 
-    /// Replaces the levels, and removes the frozen memtables up to `flushed`, whose records are now in the levels.
-    pub(crate) fn install(&self, levels: Arc<TableLevels>, flushed: Option<Seqno>) {
-        self.install_lost_ranges(levels, flushed, &[], &[]);
-    }
-
-    /// Installs like `install`, and removes and adds lost ranges in the same view change.
-    pub(crate) fn install_lost_ranges(
-        &self,
-        levels: Arc<TableLevels>,
-        flushed: Option<Seqno>,
-        lifted: &[u64],
-        fenced: &[(u64, Arc<LostRange>)],
-    ) {
+    /// Replaces the levels, and makes the other changes of an edit in the same change of the view.
+    pub(crate) fn install(&self, levels: Arc<TableLevels>, delta: &ViewDelta<'_>) {
+        let ViewDelta { flushed, lifted, fenced, .. } = *delta;
         self.change(|view| {
             let keep = |generation: &&Arc<Generation>| flushed.is_none_or(|seqno| generation.through() > seqno);
             let frozen = view.frozen.iter().filter(keep).cloned().collect();
+            let range_deletes = delta.range_deletes_of(view);
             let view = if lifted.is_empty() && fenced.is_empty() { view.clone() } else { view.fenced(lifted, fenced) };
-            View { frozen, levels, ..view }
+            View { frozen, levels, range_deletes, ..view }
+        });
+    }
+
+    /// Gives the memtable of a family that is being opened an index of the range deletes in the manifest.
+    pub(crate) fn index_range_deletes(&self) {
+        self.change(|view| {
+            let index = view.range_index_anew(self.order(), &Vec::new);
+            View { active: Generation::new(self.order(), self.0.shape, index), ..view.clone() }
         });
     }
 
@@ -401,11 +507,12 @@ impl Family {
     pub(crate) fn clear(&self, empty: Arc<TableLevels>, unsynced: &UnsyncedBlobs) {
         self.0.intake.abandon(unsynced);
         self.change(|view| View {
-            active: Generation::new(self.order(), self.0.shape),
+            active: Generation::new(self.order(), self.0.shape, None),
             frozen: Vec::new(),
             levels: empty,
             lost_ranges: Arc::default(),
             lost_range_ids: Arc::default(),
+            range_deletes: Arc::default(),
             values: view.values.clone(),
             is_closed: false,
         });
@@ -419,11 +526,12 @@ impl Family {
         tables.filter_map(|table| table.opened()).for_each(|table| table.release_blocks());
         let shape = MemtableShape { budget: CLOSED_MEMTABLE_BYTES };
         self.change(|_| View {
-            active: Generation::new(self.order(), shape),
+            active: Generation::new(self.order(), shape, None),
             frozen: Vec::new(),
             levels: Arc::new(TableLevels::empty(self.order().clone())),
             lost_ranges: Arc::default(),
             lost_range_ids: Arc::default(),
+            range_deletes: Arc::default(),
             values: None,
             is_closed: true,
         });
@@ -493,7 +601,7 @@ mod tests {
     #[test]
     fn a_memtable_is_as_full_as_the_values_that_it_points_to() {
         let settings = Settings { memtable_bytes: 4 * MIB, ..Settings::default() };
-        let generation = Generation::new(&Order::bytewise(), MemtableShape::of(&settings));
+        let generation = Generation::new(&Order::bytewise(), MemtableShape::of(&settings), None);
         assert!(!generation.is_full(4 * MIB) && generation.fullness(4 * MIB) < 500);
         for (values, fullness) in [(2, 500), (4, 1000), (6, 1500)] {
             generation.value_bytes.store((values * MIB) as u64, Ordering::Relaxed);

@@ -34,6 +34,7 @@ use crate::error::{Error, Result};
 use crate::names::system_number;
 use crate::options::Durability;
 use crate::planted;
+use crate::range_delete::bounds_of;
 use crate::record::{Kind, Record, Seqno};
 use crate::seam::{Check, Protection};
 use crate::version::{Edit, EditChange};
@@ -69,6 +70,12 @@ impl WritePath {
                 }
             }
             false => self.admit(batch.encoded_bytes(), &step)?,
+        }
+        if batch.has_ranges() {
+            check_families(&self.catalog().families(), batch)?; // a batch that is refused changes nothing
+            if !self.record_that_log_deletes_ranges(!under.at_once)? {
+                return Ok(None);
+            }
         }
         let sum = batch.sum();
         if batch.is_held() {
@@ -269,16 +276,22 @@ impl WritePath {
                 if record.kind == Kind::BlobPointer {
                     active.hold_value(family.table_cache().values(), &record)?;
                 }
-                // In a family whose keys end in a seqno, the stored key may differ from the encoded one.
-                let key_hash = if ends { None } else { encoded.key_hash(at) };
-                let term = term.unwrap_or_else(|| self.context().companions.term(&record));
-                active.memtable.insert_hashed(&record, term, || key_hash.unwrap_or_else(|| hash_key(record.key)))?;
+                if record.kind == Kind::RangeDelete {
+                    active.delete_range(family.order(), &record)?;
+                } else {
+                    // In a family whose keys end in a seqno, the stored key may differ from the encoded one.
+                    let key_hash = if ends { None } else { encoded.key_hash(at) };
+                    let term = term.unwrap_or_else(|| self.context().companions.term(&record));
+                    active
+                        .memtable
+                        .insert_hashed(&record, term, || key_hash.unwrap_or_else(|| hash_key(record.key)))?;
+                }
                 apply.full |= active.is_full(self.context().settings.memtable_bytes);
             }
             let seqno = whole.seqno + at;
             if operation.family == NO_FAMILY {
                 apply.target = None;
-                freeze_named(&self.catalog().families(), operation.key, seqno);
+                freeze_named(&self.catalog().families(), operation.key, seqno, &|| self.readers());
             }
             planted!(BatchTornApart => {
                 self.store_log().visible.store(seqno, Ordering::Release);
@@ -304,7 +317,7 @@ impl WritePath {
         let mut any = false;
         for family in self.catalog().families().by_id.values() {
             if family.view().active.is_full(limit) {
-                family.freeze(last_seqno);
+                family.freeze(last_seqno, &|| self.readers());
                 any = true;
             }
         }
@@ -375,10 +388,10 @@ impl WritePath {
 }
 
 /// Freezes the memtable of the family that an operation for `NO_FAMILY` names; under the apply lock, in commit order.
-fn freeze_named(families: &FamilyMap, key: &[u8], seqno: Seqno) {
+fn freeze_named(families: &FamilyMap, key: &[u8], seqno: Seqno, readers: &dyn Fn() -> Vec<Seqno>) {
     let id = Reader::new(key).varint().ok().and_then(|id| u32::try_from(id).ok());
     if let Some(family) = id.and_then(|id| families.by_id.get(&id)) {
-        family.freeze(seqno);
+        family.freeze(seqno, readers);
     }
 }
 
@@ -395,7 +408,28 @@ fn check_families(families: &FamilyMap, batch: &Batch) -> Result<()> {
             return Err(Error::invalid("the batch writes a system family"));
         }
     }
+    if batch.has_ranges() {
+        check_ranges(families, batch)?;
+    }
     if any_ends_in_seqno { check_keys(families, batch) } else { Ok(()) }
+}
+
+/// Checks that no range delete of a batch starts behind its end.
+#[cold]
+fn check_ranges(families: &FamilyMap, batch: &Batch) -> Result<()> {
+    for operation in batch.operations() {
+        let BatchOperation { family, kind, key, value, .. } = operation?;
+        let Some(family) = families.by_id.get(&family).filter(|_| kind == Kind::RangeDelete) else { continue };
+        if family.options().key_ends_in_seqno {
+            return Err(Error::invalid("a range delete in a family whose keys end in a seqno"));
+        }
+        if let (Some(start), Some(end)) = bounds_of(key, value)?
+            && family.order().compare(start, end).is_gt()
+        {
+            return Err(Error::invalid("a range delete starts behind its end"));
+        }
+    }
+    Ok(())
 }
 
 /// Checks that keys ending in a seqno refer to operations of their own batch.

@@ -178,7 +178,7 @@ impl WritePath {
         }
         let mut apply = lock(&self.applier.apply);
         apply.target = None;
-        holders.iter().for_each(|family| family.freeze(apply.last_seqno));
+        holders.iter().for_each(|family| family.freeze(apply.last_seqno, &|| self.readers()));
         drop(apply);
         self.context().counters.frozen_for_log(holders.len());
         true

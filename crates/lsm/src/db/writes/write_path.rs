@@ -1,7 +1,7 @@
 //! The state of the write path: the frames that are being applied, blob separation and the memory budget.
 
 use std::sync::Mutex;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::blob_separation::BlobSeparator;
 use super::memory::MemoryBudget;
@@ -16,6 +16,7 @@ use crate::env::work::{Signal, lock};
 use crate::error::Result;
 use crate::names::system_number;
 use crate::record::Seqno;
+use crate::version::{Edit, EditChange};
 use crate::wal::Whole;
 
 /// The write path of a store: the log's frames that are being applied, blob separation and the memory budget.
@@ -24,6 +25,8 @@ pub(crate) struct WritePath {
     pub(in crate::db) applier: Applier,
     pub(in crate::db) separation: BlobSeparator,
     pub(in crate::db) memory: MemoryBudget,
+    /// True if the manifest records that the log may hold range deletes.
+    pub(in crate::db) log_deletes_ranges: AtomicBool,
     /// The family that last kept the oldest segment of the log from being retired: a hint.
     pub(in crate::db) log_holder: AtomicU32,
 }
@@ -56,7 +59,10 @@ impl Apply {
     #[inline]
     pub(super) fn is_aimed_at(&self, batch: &Batch) -> bool {
         let ([id], Some(target)) = (batch.families(), &self.target) else { return false };
-        target.is_that_of(*id) && system_number(*id).is_none() && !target.family.options().key_ends_in_seqno
+        target.is_that_of(*id)
+            && !batch.has_ranges()
+            && system_number(*id).is_none()
+            && !target.family.options().key_ends_in_seqno
     }
 }
 
@@ -100,8 +106,29 @@ impl WritePath {
             .by_id
             .values()
             .filter(|family| choose(family))
-            .for_each(|family| family.freeze(apply.last_seqno));
+            .for_each(|family| family.freeze(apply.last_seqno, &|| self.readers()));
         Ok(apply.last_seqno)
+    }
+
+    /// Returns the seqnos at which somebody reads, or may begin to read, below the last applied commit. Called under
+    /// the apply lock.
+    pub(in crate::db) fn readers(&self) -> Vec<Seqno> {
+        let mut readers = self.catalog().snapshots.boundaries();
+        readers.push(self.store_log().visible());
+        readers
+    }
+
+    /// Versions that do not know range deletes must not read the log, so the manifest records them before the first one,
+    /// once in the life of a store. Returns false if that is not recorded yet and the caller must not wait for it.
+    pub(super) fn record_that_log_deletes_ranges(&self, may_wait: bool) -> Result<bool> {
+        if !self.log_deletes_ranges.load(Ordering::Acquire) {
+            if !may_wait {
+                return Ok(false);
+            }
+            self.catalog().install(Edit::from(vec![EditChange::LogDeletesRanges]), None)?;
+            self.log_deletes_ranges.store(true, Ordering::Release);
+        }
+        Ok(true)
     }
 
     /// Makes all applied frames durable (I15) and returns the durable position.
