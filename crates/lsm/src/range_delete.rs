@@ -43,6 +43,11 @@ impl RangeDelete {
         visit(&Record { key, seqno: self.seqno, kind: Kind::RangeDelete, value: &value, companion: &self.companion })
     }
 
+    /// Returns true if the range can hold no key.
+    pub fn is_empty(&self, order: &Order) -> bool {
+        self.start.as_ref().zip(self.end.as_ref()).is_some_and(|(start, end)| order.compare(start, end).is_ge())
+    }
+
     /// Returns true if the range holds a key.
     pub fn holds(&self, order: &Order, key: &[u8]) -> bool {
         self.start.as_ref().is_none_or(|start| order.compare(start, key).is_le())

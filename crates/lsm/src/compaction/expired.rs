@@ -51,10 +51,7 @@ pub fn pick_dense(summary: &LevelSummary<'_>) -> Option<CompactionPlan> {
 
 /// Returns the same for a caller who waits for the space, and whose tables had numbers below `newest`.
 pub fn pick_any(summary: &LevelSummary<'_>, newest: u64) -> Option<CompactionPlan> {
-    // A plan that moves tables down may follow another one; a table that was rewritten in place is not rewritten again.
-    let goes_down = |plan: &CompactionPlan| plan.inputs.iter().any(|(level, _)| *level != plan.output_level);
-    let is_old = |plan: &CompactionPlan| plan.inputs[0].1.iter().all(|number| *number < newest);
-    pick_merge(summary, |plan| goes_down(plan) || is_old(plan), |_| true)
+    pick_merge(summary, |plan| plan.is_new_work(newest), |_| true)
 }
 
 /// Returns the plan for one table at the bottom: it is removed, or rewritten.

@@ -205,6 +205,13 @@ pub enum GcPolicy {
 }
 
 impl CompactionPlan {
+    /// True unless it rewrites tables in place that were written after a caller began to wait, when `newest` was the
+    /// next file number. A plan that moves tables down may follow another one.
+    pub(super) fn is_new_work(&self, newest: u64) -> bool {
+        let goes_down = self.inputs.iter().any(|(level, _)| *level != self.output_level);
+        goes_down || self.inputs[0].1.iter().all(|number| *number < newest)
+    }
+
     /// True if its purpose is to move values; other compactions move the values they encounter.
     pub fn is_for_values(&self) -> bool {
         let is_in_place = || self.inputs.iter().all(|(level, _)| *level == self.output_level);

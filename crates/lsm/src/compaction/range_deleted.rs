@@ -52,21 +52,37 @@ pub fn pick_drop(summary: &LevelSummary<'_>) -> Option<CompactionPlan> {
     (0..LEVELS).rev().find_map(|level| expired::drop_of(summary, level, Reason::RangeDelete, is_hidden))
 }
 
-/// Returns a plan that rewrites a table with hidden records. `ranges` is the number of range deletes of the family;
-/// `settles`: somebody waits for the space.
-pub fn pick_merge(summary: &LevelSummary<'_>, ranges: usize, settles: bool) -> Option<CompactionPlan> {
+/// Returns a plan that rewrites a table with hidden records, when nothing is due. `ranges` is the number of range deletes
+/// of the family. `is_kept`: the table with this number was rewritten for them before, and somebody needed its records.
+pub fn pick_many(summary: &LevelSummary<'_>, ranges: usize, is_kept: impl Fn(u64) -> bool) -> Option<CompactionPlan> {
     let is_wanted = |table: &TableFacts<'_>| match table.range_deleted {
         RangeDeleted::No => false,
-        RangeDeleted::Wholly => true,
-        RangeDeleted::Partly => settles || ranges >= MANY,
+        RangeDeleted::Partly => ranges >= MANY && !is_kept(table.number),
+        RangeDeleted::Wholly => !is_kept(table.number),
     };
+    pick_merge(summary, is_wanted, |_| true)
+}
+
+/// Returns the same for a caller who waits for the space, and whose tables had numbers below `newest`.
+pub fn pick_any(summary: &LevelSummary<'_>, newest: u64) -> Option<CompactionPlan> {
+    pick_merge(summary, |table| table.range_deleted != RangeDeleted::No, |plan| plan.is_new_work(newest))
+}
+
+fn pick_merge(
+    summary: &LevelSummary<'_>,
+    is_wanted: impl Fn(&TableFacts<'_>) -> bool,
+    is_worth_it: impl Fn(&CompactionPlan) -> bool,
+) -> Option<CompactionPlan> {
     let base = summary.targets().base;
-    let tables =
-        summary.levels.iter().enumerate().flat_map(|(level, tables)| (0..tables.len()).map(move |at| (level, at)));
+    let levels = summary.levels.iter().enumerate();
+    let tables = levels.flat_map(|(level, tables)| (0..tables.len()).map(move |at| (level, at)));
     let mut wanted = tables.filter(|(level, at)| is_wanted(&summary.levels[*level][*at]));
-    wanted.find_map(|(level, at)| match level {
-        0 => plan::plan_level0(summary, at, base, Reason::RangeDelete),
-        _ => plan::sink(summary, level, at, Reason::RangeDelete),
+    wanted.find_map(|(level, at)| {
+        let plan = match level {
+            0 => plan::plan_level0(summary, at, base, Reason::RangeDelete),
+            _ => plan::sink(summary, level, at, Reason::RangeDelete),
+        };
+        plan.filter(&is_worth_it)
     })
 }
 

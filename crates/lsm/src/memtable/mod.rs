@@ -127,8 +127,12 @@ impl Memtable {
         if is_taken { Ok(()) } else { Err(Error::invalid("a memtable can hold no more records")) }
     }
 
-    /// Adds a range delete, which takes `bytes` outside of the memtable. One thread at a time, as for `insert`.
+    /// Adds a range delete, which takes `bytes` outside of the memtable, unless it can hold no key. One thread at a
+    /// time, as for `insert`.
     pub fn add_range_delete(&self, range: RangeDelete, bytes: usize) {
+        if range.is_empty(&self.order) {
+            return;
+        }
         let (seqno, keys) = (range.seqno, [&range.start, &range.end]);
         let keys: usize = keys.into_iter().flatten().map(Vec::len).sum();
         let own = size_of::<RangeDelete>() + keys + range.companion.len();

@@ -200,7 +200,10 @@ impl Compactor {
         let ranked = |urgency: Urgency| move |plan| Pick { urgency, plan };
         let pick = expired::pick_drop(&summary).or_else(|| range_deleted::pick_drop(&summary));
         let pick = pick.map(ranked(Urgency::Drop));
-        let of_ranges = || range_deleted::pick_merge(&summary, view.range_deletes.len(), settles.is_some());
+        let of_ranges = || match settles {
+            Some(newest) => range_deleted::pick_any(&summary, newest),
+            None => range_deleted::pick_many(&summary, view.range_deletes.len(), |number| taken.is_kept(number)),
+        };
         let pick = pick.or_else(|| {
             let plan = pick::pick(&summary)?;
             Some(Pick { urgency: Urgency::DueEvents(plan.score), plan })
@@ -751,9 +754,6 @@ impl Compactor {
                     let may_drop_unread = self.context().companions.may_drop_unread();
                     let may_retain = !table.retains_nothing;
                     table.is_in_memory = !may_drop_unread || may_retain && is_in_memory(view, table);
-                }
-                if table.range_deleted == RangeDeleted::Partly && taken.is_kept(table.number) {
-                    table.range_deleted = RangeDeleted::No;
                 }
             }
         }

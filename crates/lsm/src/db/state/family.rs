@@ -140,6 +140,9 @@ impl Generation {
     #[cold]
     pub(crate) fn delete_range(&self, order: &Order, record: &Record<'_>) -> Result<()> {
         let range = RangeDelete::of(record)?;
+        if range.is_empty(order) {
+            return Ok(());
+        }
         let index = self.range_index.load();
         let mut index = index.as_ref().map_or_else(|| RangeIndex::new(order.clone()), |index| (**index).clone());
         let fragments = index.insert(&range);
