@@ -50,8 +50,7 @@ impl RangeDelete {
 
     /// Returns true if the range holds a key.
     pub fn holds(&self, order: &Order, key: &[u8]) -> bool {
-        self.start.as_ref().is_none_or(|start| order.compare(start, key).is_le())
-            && self.end.as_ref().is_none_or(|end| order.compare(key, end).is_lt())
+        is_within(order, (self.start.as_deref(), self.end.as_deref()), key)
     }
 
     /// Returns true if the range holds a key from `smallest` to `largest`, both included.
@@ -93,6 +92,11 @@ pub fn encode_bounds(start: Option<&[u8]>, end: Option<&[u8]>) -> Vec<u8> {
 
 /// The start and the end of a range; `None` for an unbounded side.
 pub type RangeBounds<'a> = (Option<&'a [u8]>, Option<&'a [u8]>);
+
+/// Returns true if a key lies within bounds.
+pub fn is_within(order: &Order, (start, end): RangeBounds<'_>, key: &[u8]) -> bool {
+    start.is_none_or(|start| order.compare(start, key).is_le()) && end.is_none_or(|end| order.compare(key, end).is_lt())
+}
 
 /// Returns start and end of the range delete with this key and value. Errors: `Corruption` for any other value.
 pub fn bounds_of<'a>(key: &'a [u8], value: &'a [u8]) -> Result<RangeBounds<'a>> {

@@ -28,6 +28,7 @@ use waxseal_lsm::error::{Error, ErrorKind, Result};
 use waxseal_lsm::names::system_number;
 use waxseal_lsm::options::{Durability, Verify};
 use waxseal_lsm::planted;
+use waxseal_lsm::range_delete::{RangeBounds, bounds_of, is_within};
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, Seqno};
 use waxseal_lsm::seam::PendingWrite;
 use waxseal_meta::Sealer;
@@ -42,9 +43,12 @@ use crate::event::Event;
 use crate::families::{LOG_ID, SESSIONS_ID, granted, one_row};
 use crate::matching::{Matching, RegistrySnapshot, bit};
 use crate::modes::{Claim, RowBuffer, RowQueue};
-use crate::payload::Image;
-use crate::registration::Mode;
+use crate::operation::Operation;
+use crate::payload::{Field, Image, Payload};
+use crate::registration::{Mode, Registration};
+use crate::registry::{event_at, retention_of};
 use crate::sessions::Session;
+use crate::target::Target;
 use crate::witness::Witness;
 
 /// Largest buffer that a thread keeps between commits, in bytes.
@@ -102,11 +106,21 @@ struct WatchedOperation {
     family: Option<Arc<str>>,
 }
 
+/// A registered range delete of a batch. Its event is written with it, whatever the mode of the registration.
+struct WatchedRange {
+    /// Its index in the batch.
+    at: u64,
+    registration: Registration,
+    target: Target,
+    payload: Payload,
+}
+
 /// Buffers that a thread reuses for its commits.
 #[derive(Default)]
 pub(crate) struct Room {
     out: Batch,
     found: Vec<WatchedOperation>,
+    ranges: Vec<WatchedRange>,
     /// The key and value of one row.
     pub(crate) row: Vec<u8>,
     pub(crate) seen: Option<CachedSnapshot>,
@@ -130,6 +144,7 @@ impl Room {
         let outcome = run(&mut room);
         if room.out.encoded_bytes().max(room.row.capacity()) <= KEPT_BYTES {
             room.found.clear();
+            room.ranges.clear();
             room.out.clear();
             let _ = ROOM.try_with(|kept| kept.set(Some(room))); // the thread may be ending
         }
@@ -175,8 +190,9 @@ impl Hooks {
                 continue;
             }
             look(batch, &snapshot, &self.db, verbs, &mut room.found)?;
+            look_at_ranges(batch, &snapshot, &self.db, &mut room.ranges)?;
             let exclusive = snapshot.reads_before();
-            if batch.is_empty() || room.found.is_empty() && !exclusive {
+            if batch.is_empty() || room.found.is_empty() && room.ranges.is_empty() && !exclusive {
                 match self.db.commit_if(batch, durability, Precondition::epoch(epoch))? {
                     Some(last) => return Ok(last),
                     None => continue,
@@ -244,15 +260,15 @@ impl Hooks {
         if exclusive {
             self.read_old(&mut room.found, batch, time)?;
         }
-        self.encode(room, batch, who)?;
+        self.encode(room, batch, (who, time))?;
         let last = self.db.commit_if(&mut room.out, durability, Precondition::epoch(epoch).at_time(time.0))?;
         planted!(SessionRowLate => self.number(who).map(drop)?);
         Ok(last.map(|last| last + 1 - room.out.len() as u64))
     }
 
-    /// Encodes the batch again, with stamps and with the rows of mode sync.
-    fn encode(&self, room: &mut Room, batch: &Batch, who: Option<&Session>) -> Result<()> {
-        let Room { out, found, row, .. } = room;
+    /// Encodes the batch again, with stamps, with the rows of mode sync and with those of range deletes.
+    fn encode(&self, room: &mut Room, batch: &Batch, (who, time): (Option<&Session>, Time)) -> Result<()> {
+        let Room { out, found, ranges, row, .. } = room;
         out.clear();
         let (mut at, mut left) = (0, found.iter().peekable());
         self.sealer.restamp(batch, out, &mut |_, _| {
@@ -260,7 +276,7 @@ impl Hooks {
             at += 1;
             stamp
         })?;
-        if found.iter().all(|found| found.mode != Mode::Sync) {
+        if found.iter().all(|found| found.mode != Mode::Sync) && ranges.is_empty() {
             if batch.is_granted() {
                 out.grant(SystemPass::for_layers_above());
             }
@@ -273,7 +289,13 @@ impl Hooks {
             }
             let key_end = found.row(operation, who, 0, row)?;
             self.push_beside(out, row, key_end, found.at, &found.stamp)
-        })
+        })?;
+        for WatchedRange { at, registration, target, payload } in ranges {
+            let event = event_at(time, registration, (target, Operation::RANGE_DELETE), payload.clone(), who);
+            let back = out.len() as u64 - *at;
+            push_event(out, &event, back, retention_of(registration), time, &self.sealer)?;
+        }
+        Ok(())
     }
 
     /// Adds the row (key and value) of the operation at index `at` of the batch. The row's key ends in the seqno of
@@ -328,14 +350,26 @@ impl Hooks {
     /// applied.
     fn read_old(&self, found: &mut [WatchedOperation], batch: &Batch, time: Time) -> Result<()> {
         let mut own: BTreeMap<(u32, &[u8]), Image> = BTreeMap::new();
+        let mut ranges: Vec<(u32, RangeBounds<'_>)> = Vec::new();
         let mut found = found.iter_mut().peekable();
         for (at, operation) in (0..).zip(batch.operations()) {
             let Written { family, kind, key, value, companion } = operation?;
+            if kind == Kind::RangeDelete {
+                let bounds = bounds_of(key, value)?;
+                own.iter_mut()
+                    .filter(|((of, key), _)| *of == family && self.holds(family, bounds, key))
+                    .for_each(|(_, image)| *image = Image::Absent);
+                ranges.push((family, bounds));
+                continue;
+            }
             if let Some(found) = found.next_if(|found| found.at == at)
                 && found.reads
             {
                 found.old = Some(match (own.get(&(family, key)), &found.family) {
                     (Some(image), _) if planted!(OldValueOfOwnBatchMissed, false, true) => image.clone(),
+                    _ if ranges.iter().any(|(of, bounds)| *of == family && self.holds(family, *bounds, key)) => {
+                        Image::Absent
+                    }
                     (_, Some(name)) => self.read(name, key, time)?,
                     (_, None) => Image::Absent,
                 });
@@ -344,6 +378,11 @@ impl Hooks {
             own.insert((family, key), old_image(&written, OLD_VALUE, time));
         }
         Ok(())
+    }
+
+    /// Returns true if a range of a family holds a key.
+    fn holds(&self, family: u32, bounds: RangeBounds<'_>, key: &[u8]) -> bool {
+        self.db.family_by_id(family).is_some_and(|family| is_within(family.order(), bounds, key))
     }
 
     fn read(&self, family: &str, key: &[u8], time: Time) -> Result<Image> {
@@ -422,6 +461,9 @@ fn look(
     let (mut last, mut mask) = (None, 0);
     for (at, operation) in (0u64..).zip(batch.operations()) {
         let Written { family, kind, key, .. } = operation?;
+        if kind == Kind::RangeDelete {
+            continue;
+        }
         if last != Some(family) {
             last = Some(family);
             mask = mask_of(snapshot, family);
@@ -430,6 +472,29 @@ fn look(
         if mask & bit(operation_of(verb)) != 0 {
             found.extend(look_at((family, key, hash_key(key)), snapshot, db, verb, at)?);
         }
+    }
+    Ok(())
+}
+
+/// Finds the registered range deletes of a batch.
+fn look_at_ranges(batch: &Batch, snapshot: &RegistrySnapshot, db: &Db, found: &mut Vec<WatchedRange>) -> Result<()> {
+    found.clear();
+    if !batch.has_ranges() {
+        return Ok(());
+    }
+    for (at, operation) in (0u64..).zip(batch.operations()) {
+        let Written { family, kind, key, value, .. } = operation?;
+        if kind != Kind::RangeDelete || system_number(family).is_some() {
+            continue;
+        }
+        let Some(family) = db.family_by_id(family) else { continue };
+        let bounds = bounds_of(key, value)?;
+        let holds = |key: &[u8]| is_within(family.order(), bounds, key);
+        let Some(registration) = snapshot.range_delete(family.name(), holds).cloned() else { continue };
+        let mut payload = Payload::new();
+        bounds.0.into_iter().for_each(|start| payload.push(Field::RangeStart(start.to_vec())));
+        bounds.1.into_iter().for_each(|end| payload.push(Field::RangeEnd(end.to_vec())));
+        found.push(WatchedRange { at, registration, target: Target::family(family.name()), payload });
     }
     Ok(())
 }

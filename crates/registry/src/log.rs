@@ -31,6 +31,7 @@ use crate::engine_log::EngineLine;
 use crate::event::Event;
 use crate::families::{LOG, LOG_ID, granted};
 use crate::key::{KEY_MARK, LogKey, Query, ScanPlan, ScanStep};
+use crate::operation::Operation;
 use crate::payload::{Field, Image};
 use crate::pending::{self, Making, PendingRows};
 use crate::sources::{LogRows, Merged, Sorted, StoredRows};
@@ -63,6 +64,9 @@ pub struct Page {
     /// `Paging::after` of the next page; `None` after the last page.
     pub next: Option<Vec<u8>>,
 }
+
+/// The target, the plan and the condition of the range deletes that a query of a key includes.
+type RangeDeletesOver<'q> = (Target, ScanPlan, Box<dyn Fn(&Event) -> bool + 'q>);
 
 /// Number of rows that one commit deletes or rewrites.
 const AT_ONCE: usize = 1024;
@@ -100,19 +104,71 @@ impl<'a> LogReader<'a> {
             return self.page(&target, plan_of_range(family.name(), bounds)?, paging);
         }
         let plan = plan_of_range(family.name(), &(Unbounded, Unbounded))?;
-        self.page_of(&target, plan, paging, &|target| match target {
+        self.page_of(&target, plan, paging, &|event| match &event.key.target {
             Target::Key { key, .. } => is_within(order, bounds, key),
             _ => false,
         })
     }
 
-    /// Returns a page of a plan's events whose target satisfies `wanted`.
+    /// Returns a page of a query's events. Those of a key include the range deletes of its family that held the key:
+    /// they come first, as in the order of the log.
+    pub(crate) fn page_of_query(&self, query: &Query, paging: &Paging) -> Result<Page> {
+        let own = query.plan()?;
+        let Some((family, ranges, holds)) = self.range_deletes_over(query)? else {
+            return self.page(&query.target, own, paging);
+        };
+        if paging.after.as_ref().is_some_and(|after| own.clone().resume(after).is_ok()) {
+            return self.page(&query.target, own, paging);
+        }
+        let mut page = self.page_of(&family, ranges, paging, &holds)?;
+        if page.next.is_some() {
+            return Ok(page);
+        }
+        let left = paging.limit - page.events.len();
+        let more = self.page(&query.target, own, &Paging::first(left.max(1)))?;
+        match (left, page.events.last()) {
+            (0, Some(last)) => page.next = if more.events.is_empty() { None } else { Some(last.encode()?.0) },
+            _ => {
+                page.events.extend(more.events);
+                page.next = more.next;
+            }
+        }
+        Ok(page)
+    }
+
+    /// Returns the range deletes that a query of a key includes: their target, a plan, and the condition on each; `None`
+    /// if it includes none.
+    fn range_deletes_over<'q>(&self, query: &'q Query) -> Result<Option<RangeDeletesOver<'q>>> {
+        let Target::Key { family, key } = &query.target else { return Ok(None) };
+        let operation = query.operation.unwrap_or(Operation::RANGE_DELETE);
+        if !matches!(operation, Operation::RANGE_DELETE | Operation::ROW_DELETE) {
+            return Ok(None);
+        }
+        let target = Target::family(family);
+        let operation = Some(Operation::RANGE_DELETE);
+        let plan = Query { target: target.clone(), below: false, operation, ..query.clone() }.plan()?;
+        let order = self.db.family(family).map_or_else(Order::bytewise, |family| family.order().clone());
+        let holds = move |event: &Event| {
+            let start = event.payload.find(|field| match field {
+                Field::RangeStart(key) => Some(key.clone()),
+                _ => None,
+            });
+            let end = event.payload.find(|field| match field {
+                Field::RangeEnd(key) => Some(key.clone()),
+                _ => None,
+            });
+            is_within(&order, &(start.map_or(Unbounded, Included), end.map_or(Unbounded, Excluded)), key)
+        };
+        Ok(Some((target, plan, Box::new(holds))))
+    }
+
+    /// Returns a page of a plan's events that satisfy `wanted`.
     fn page_of(
         &self,
         target: &Target,
         plan: ScanPlan,
         paging: &Paging,
-        wanted: &dyn Fn(&Target) -> bool,
+        wanted: &dyn Fn(&Event) -> bool,
     ) -> Result<Page> {
         if paging.limit == 0 {
             return Err(Error::invalid("a page of no events could not say where the next one begins"));
@@ -130,7 +186,7 @@ impl<'a> LogReader<'a> {
         let mut last = Vec::new();
         walk(&mut rows, &plan, |key, value| {
             let event = Event::decode(key, value)?;
-            if !wanted(&event.key.target) {
+            if !wanted(&event) {
                 return Ok(true);
             }
             if page.events.len() >= paging.limit {
@@ -163,6 +219,9 @@ impl<'a> LogReader<'a> {
             None => None,
         };
         let mut best: Option<Event> = None;
+        if let Some((family, ranges, holds)) = self.range_deletes_over(query)? {
+            best = self.page_of(&family, ranges, &Paging::ALL, &holds)?.events.pop();
+        }
         for (key, value) in [unstored, stored].into_iter().flatten() {
             let event = Event::decode(&key, &value)?;
             let when = |event: &Event| (event.key.time, event.key.seqno);

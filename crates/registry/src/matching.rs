@@ -270,6 +270,30 @@ impl RegistrySnapshot {
             .find(|registration| registration.means(operation))
     }
 
+    /// Returns the registration that covers a range delete in the family with this name: one of the family or the
+    /// cluster, or of a key that `holds`. A registration of `Row.Delete` covers it too, since it deletes rows.
+    pub(crate) fn range_delete(&self, family: &str, holds: impl Fn(&[u8]) -> bool) -> Option<&Registration> {
+        self.registrations.iter().find(|registration| {
+            let is_subtree = registration.options.scope == Scope::Subtree;
+            let operation = registration.operation;
+            match &registration.target {
+                Target::Key { family: own, key } if own == family => {
+                    operation.is_none_or(|own| matches!(own, Operation::RANGE_DELETE | Operation::ROW_DELETE))
+                        && holds(key)
+                }
+                Target::Family(own) if own == family => {
+                    operation.is_none_or(|own| own == Operation::RANGE_DELETE)
+                        || is_subtree && operation == Some(Operation::ROW_DELETE)
+                }
+                Target::Cluster => {
+                    is_subtree
+                        && operation.is_none_or(|own| matches!(own, Operation::RANGE_DELETE | Operation::ROW_DELETE))
+                }
+                _ => false,
+            }
+        })
+    }
+
     /// Returns true if a registration covers this operation.
     #[inline]
     fn names(&self, number: u32, operation: Operation) -> bool {

@@ -103,7 +103,7 @@ operations! {
     COLUMN_INSERT = 0x0401, "Column.Insert", ["Insert_Column"], [];
     COLUMN_UPDATE = 0x0402, "Column.Update", ["Update_Column"], [];
     COLUMN_DELETE = 0x0403, "Column.Delete", ["Delete_Column"], [];
-    RANGE_DELETE = 0x0501, "Range.Delete", [], [];
+    RANGE_DELETE = 0x0501, "Range.Delete", [], [Family, Key];
     NODE_DECOMMISSION = 0x0601, "Node.Decommission", ["decommission"], [];
     NODE_JOIN = 0x0602, "Node.Join", [], [];
     NODE_VERIFY = 0x0603, "Node.Verify", [], [];

@@ -104,7 +104,7 @@ pub(crate) fn provenance(reading: &LogReader<'_>, snapshot: &RegistrySnapshot, t
         Scope::Subtree => registration.target.covers(&target),
     };
     let watched_by = snapshot.registrations().iter().filter(watches).cloned().collect();
-    let mut events = reading.page(&target, Query::of(target.clone()).plan()?, &Paging::ALL)?.events;
+    let mut events = reading.page_of_query(&Query::of(target.clone()), &Paging::ALL)?.events;
     events.sort_by_key(|event| (event.key.time, event.key.seqno));
     Ok(Provenance { target, watched_by, events })
 }
@@ -126,7 +126,7 @@ pub(crate) fn explain(
         (Ok(_), Ok(None)) => "absent".to_owned(),
         (Ok(_), Ok(Some(found))) => text_of(found.check).to_owned(),
     };
-    let mut events = reading.page(&target, Query::of(target.clone()).plan()?, &Paging::ALL)?.events;
+    let mut events = reading.page_of_query(&Query::of(target.clone()), &Paging::ALL)?.events;
     events.sort_by_key(|event| (event.key.time, event.key.seqno));
     let found = found.ok().flatten();
     let (mut seal, mut written, mut lies) = (None, None, None);

@@ -463,7 +463,7 @@ impl Registrar {
     /// authorization.
     pub fn log_query(&self, query: &Query, paging: &Paging, at: At<'_>, who: Option<&Session>) -> Result<Page> {
         self.may_read(who, &query.target)?;
-        self.reading(at, |reading| reading.page(&query.target, query.plan()?, paging))
+        self.reading(at, |reading| reading.page_of_query(query, paging))
     }
 
     /// Returns the latest event of a query. Targets below the query's own are not searched.

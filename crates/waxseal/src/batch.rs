@@ -23,6 +23,7 @@ use waxseal_meta::provider::{EXPIRY, LABELS};
 use waxseal_registry::{Session as Who, StampVerb, is_watched};
 
 use crate::inner::{ColumnFamily, Inner};
+use crate::range::{Bounds, KeyRange, half_open};
 
 /// Largest buffer that a thread keeps between puts, in bytes.
 const KEPT_BYTES: usize = 64 * 1024;
@@ -177,6 +178,15 @@ impl WriteOptions {
     pub fn log_as_insert(mut self) -> WriteOptions {
         self.logged_as_insert = true;
         self
+    }
+
+    /// Returns the durability of a range delete with these options. Errors: `Invalid` if they say anything about a value.
+    pub(crate) fn of_range(self, default: Durability) -> Result<Durability> {
+        let has_value = !self.entries.is_empty() || !self.labels.is_empty() || self.expires.is_some();
+        match has_value || self.logged_as_insert {
+            true => Err(Error::invalid("a range delete has no value that entries, labels or an expiry could be of")),
+            false => Ok(self.durability.unwrap_or(default)),
+        }
     }
 
     /// Returns all entries, including those for labels and expiry. `now`: microseconds since 1970.
@@ -504,6 +514,39 @@ impl Batch {
         self.push(cf, Write::delete(key.as_ref()))
     }
 
+    /// Removes all keys in a range that were written before, earlier in the batch or before its commit: see
+    /// [`ColumnFamily::delete_range`]. A bound that the family's key order cannot express is a refused write; a start
+    /// behind the end fails the commit.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let db = waxseal::Db::memory()?;
+    /// # let cf = db.column_family("default")?;
+    /// use waxseal::Durability;
+    ///
+    /// cf.put("a", "old")?;
+    /// let mut batch = db.batch();
+    /// batch.delete_range(&cf, ..).put(&cf, "b", "new");
+    /// batch.commit(Durability::Os)?;
+    /// assert_eq!(cf.iter().count(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn delete_range(&mut self, cf: &ColumnFamily, range: impl KeyRange) -> &mut Batch {
+        if self.fault.is_none() {
+            self.fault = self.try_delete_range(cf, range.into_bounds()).err();
+        }
+        self
+    }
+
+    fn try_delete_range(&mut self, cf: &ColumnFamily, bounds: Bounds) -> Result<()> {
+        let (start, end) = half_open(cf.options().order.is_bytewise(), bounds)?;
+        self.push_by(cf, None, |inner, operations| {
+            let bounds = (start.as_deref(), end.as_deref());
+            operations.delete_range(cf.family.id(), bounds, inner.engine.companions())
+        })
+    }
+
     /// Makes all writes of the batch visible atomically, and empties the batch for reuse. On an error the batch keeps
     /// its writes, and nothing was applied unless the error says otherwise.
     pub fn commit(&mut self, durability: Durability) -> Result<()> {
@@ -612,6 +655,17 @@ impl Batch {
     }
 
     fn try_push(&mut self, cf: &ColumnFamily, write: Write<'_>, verb: Option<StampVerb>) -> Result<()> {
+        self.push_by(cf, verb, |inner, operations| write.push(inner, &cf.family, operations))
+    }
+
+    /// Adds an operation by `push`, which leaves the operations unchanged if it fails.
+    #[inline]
+    fn push_by(
+        &mut self,
+        cf: &ColumnFamily,
+        verb: Option<StampVerb>,
+        push: impl FnOnce(&Inner, &mut Operations) -> Result<()>,
+    ) -> Result<()> {
         if !Arc::ptr_eq(&self.inner, &cf.inner) {
             return Err(Error::invalid(format!(
                 "column family {:?} belongs to another store than the batch",
@@ -621,7 +675,7 @@ impl Batch {
         if !cf.who.is(&self.who) {
             self.meet(&cf.who)?;
         }
-        write.push(&self.inner, &cf.family, &mut self.operations)?;
+        push(&self.inner, &mut self.operations)?;
         self.operations.hold();
         if let Some(verb) = verb {
             // Earlier writes without an explicit name have the name of their operation; `Update` on a delete means

@@ -106,6 +106,28 @@ impl Db {
         Batch::new(&self.inner, &Who::ANONYMOUS)
     }
 
+    /// Removes all keys of several families in one atomic step: see
+    /// [`ColumnFamily::delete_range`](crate::ColumnFamily::delete_range). The durability is the store's.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// let db = waxseal::Db::memory()?;
+    /// let (names, ages) = (db.column_family("names")?, db.column_family("ages")?);
+    /// names.put("1", "Ada")?;
+    /// ages.put("1", "36")?;
+    /// db.clear([&names, &ages])?;
+    /// assert_eq!(names.iter().count() + ages.iter().count(), 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn clear<'a>(&self, families: impl IntoIterator<Item = &'a ColumnFamily>) -> Result<()> {
+        let mut batch = self.batch();
+        for family in families {
+            batch.delete_range(family, ..);
+        }
+        batch.commit(batch.durability())
+    }
+
     /// Returns a snapshot of the store's current state. The versions that it sees are retained until it is dropped.
     ///
     /// If the store is closed, reads of the snapshot return the error.

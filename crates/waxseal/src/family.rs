@@ -9,7 +9,7 @@ use waxseal_lsm::options::{CfOptions, Verify};
 use waxseal_meta::Seal;
 use waxseal_meta::reading::Meta;
 
-use crate::batch::{Write, WriteOptions, write_one, write_plainly};
+use crate::batch::{Batch, Write, WriteOptions, write_one, write_plainly};
 use crate::cursor::Cursor;
 use crate::entries::MetaIter;
 use crate::inner::ColumnFamily;
@@ -87,6 +87,65 @@ impl ColumnFamily {
     /// Removes a key, with options. Removing an absent key is not an error.
     pub fn delete_with(&self, key: impl AsRef<[u8]>, options: WriteOptions) -> Result<()> {
         write_one(self, Write::delete(key.as_ref()), options)
+    }
+
+    /// Removes all keys in a range, with the store's durability.
+    ///
+    /// Only keys and values written before are removed; snapshots and cursors keep what they see. The range is one
+    /// record of the log, so that the call takes the same time and space whatever the range holds. Reads skip what it
+    /// removed, and compactions free the space: a table whose records are all removed is deleted unread. A range
+    /// without keys is not an error.
+    ///
+    /// If `Range.Delete` or `Row.Delete` is registered on the family, or on a key in the range, one event
+    /// `Range.Delete` of the family is logged, with the range and without old values.
+    ///
+    /// The first range delete of a store writes its manifest, and versions of Waxseal without range deletes then refuse
+    /// the store.
+    ///
+    /// Errors: `Invalid` for a start behind the end, and in a custom key order for a bound that includes the end or
+    /// excludes the start, because such an order knows no next key. Nothing is removed then.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let cf = waxseal::Db::memory()?.column_family("default")?;
+    /// for day in ["2026-01-30", "2026-01-31", "2026-02-01"] {
+    ///     cf.put(day, "measured")?;
+    /// }
+    /// cf.delete_range("2026-01"..="2026-01-31")?;
+    /// assert_eq!(cf.get("2026-01-31")?, None);
+    /// assert_eq!(cf.get("2026-02-01")?.unwrap(), "measured");
+    /// cf.delete_range("2026-02"..)?;
+    /// assert_eq!(cf.iter().count(), 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn delete_range(&self, range: impl KeyRange) -> Result<()> {
+        self.delete_range_with(range, WriteOptions::default())
+    }
+
+    /// Removes all keys in a range like [`delete_range`](ColumnFamily::delete_range), with options. Only their
+    /// durability applies; entries, labels and an expiry are refused (`Invalid`).
+    pub fn delete_range_with(&self, range: impl KeyRange, options: WriteOptions) -> Result<()> {
+        let durability = options.of_range(self.inner.engine.settings().durability)?;
+        let mut batch = Batch::new(&self.inner, &self.who);
+        batch.delete_range(self, range);
+        batch.commit(durability)
+    }
+
+    /// Removes all keys of the family: `delete_range(..)`. [`Db::clear`](crate::Db::clear) empties several families at
+    /// once.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let cf = waxseal::Db::memory()?.column_family("default")?;
+    /// cf.put("key", "value")?;
+    /// cf.clear()?;
+    /// assert_eq!(cf.iter().count(), 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn clear(&self) -> Result<()> {
+        self.delete_range(..)
     }
 
     /// Returns a copy of the value of a key.

@@ -15,12 +15,13 @@ use waxseal_lsm::db::{At, Snapshot};
 use waxseal_lsm::error::{Damage, Error, Result};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::read::UserCursor;
+use waxseal_lsm::record::MAX_KEY_BYTES;
 
 use crate::inner::ColumnFamily;
 use crate::slice::Slice;
 
 /// Key bounds: included, excluded or unbounded.
-type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 /// A range of keys: `a..b`, `a..=b`, `a..`, `..b`, `..=b`, `..`, or a pair of [`Bound`]s, of any type that converts to
 /// bytes.
@@ -40,6 +41,32 @@ type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 pub trait KeyRange {
     /// Returns the lower and the upper bound.
     fn into_bounds(self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>);
+}
+
+/// Returns the start (included) and the end (excluded) of a range; `None` for an unbounded side. Errors: `Invalid` for
+/// a bound whose next key is needed and does not exist.
+pub(crate) fn half_open(is_bytewise: bool, (start, end): Bounds) -> Result<(Option<Vec<u8>>, Option<Vec<u8>>)> {
+    let next = |mut key: Vec<u8>| match is_bytewise && key.len() < MAX_KEY_BYTES {
+        true => {
+            key.push(0);
+            Ok(Some(key))
+        }
+        false => Err(Error::invalid(
+            "the range needs the key after a bound, which a custom order or a key of the greatest length does not have; \
+             include the start and exclude the end",
+        )),
+    };
+    let start = match start {
+        Bound::Unbounded => None,
+        Bound::Included(key) => Some(key),
+        Bound::Excluded(key) => next(key)?,
+    };
+    let end = match end {
+        Bound::Unbounded => None,
+        Bound::Excluded(key) => Some(key),
+        Bound::Included(key) => next(key)?,
+    };
+    Ok((start, end))
 }
 
 fn owned(key: impl AsRef<[u8]>) -> Vec<u8> {

@@ -1,7 +1,7 @@
 //! The names that others rely on, as calls that compile and run.
 //!
 //! Calls that do not exist yet, by the issue that brings them:
-//! - merge operators and range deletes: `merge`, `delete_range`, also in batches
+//! - merge operators: `merge`, also in batches
 //! - transactions: `transaction`, `compare_and_set`
 //! - backup: `backup`, `Db::restore`
 //! - zstd: `Compression::Zstd` needs the feature `zstd`, and is refused at open without it
@@ -91,6 +91,8 @@ fn keys_and_values() -> Result<()> {
     assert_eq!(vec, [1, 2, 3]);
     assert!(cf.contains("k")?);
     cf.delete("k")?;
+    cf.delete_range("a".."b")?;
+    cf.clear()?;
     assert!(!cf.contains("k")?);
     let values: Vec<Option<Slice>> = cf.multi_get(["k", "l"])?;
     assert_eq!(values, [None, Some(Slice::from(&[1, 2, 3][..]))]);
@@ -142,6 +144,7 @@ fn batches_and_snapshots() -> Result<()> {
     let mut b = db.batch();
     b.put(&cf, "new", "2");
     b.delete(&cf, "old");
+    b.delete_range(&cf, "x".."y");
     b.commit(Durability::Sync)?;
     assert_eq!(s.get(&cf, "old")?.unwrap(), "1");
     assert_eq!(s.get(&cf, "new")?, None);

@@ -3,6 +3,7 @@
 mod expiry;
 mod face;
 mod old_values;
+mod ranges;
 mod registry;
 mod seals;
 mod sizes;

@@ -66,6 +66,7 @@ impl World {
             Operation::ROW_INSERT => users.put_with("john", "34", WriteOptions::new().log_as_insert())?,
             Operation::ROW_UPDATE | Operation::ROW_WRITE => users.put("john", "34")?,
             Operation::ROW_DELETE => users.delete("john")?,
+            Operation::RANGE_DELETE => users.delete_range("j".."k")?,
             Operation::TABLE_DROP => self.db.drop_column_family("users")?,
             Operation::REGISTRY_ADD => drop(self.db.registry().register(target, OWN)?),
             Operation::REGISTRY_DELETE => {
