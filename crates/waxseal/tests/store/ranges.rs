@@ -1,9 +1,12 @@
 //! Range deletes as users and the registry see them.
 
-use std::ops::Bound;
+#![expect(clippy::disallowed_methods, reason = "a test damages a file that the store made")]
 
-use waxseal::registry::{Field, Operation, RegisterOptions, Scope};
-use waxseal::{Db, Durability, ErrorKind, WriteOptions};
+use std::ops::Bound;
+use std::os::unix::fs::FileExt;
+
+use waxseal::registry::{Field, Lies, Operation, RegisterOptions, Scope};
+use waxseal::{Db, Durability, ErrorKind, RepairOptions, WriteOptions};
 
 fn keys(db: &Db, name: &str) -> Vec<String> {
     let family = db.column_family(name).unwrap();
@@ -115,4 +118,50 @@ fn rows_that_a_range_delete_covers_still_get_their_events() {
     db.settle().unwrap();
     assert_eq!(names(), ["Range.Delete", "Row.Update", "Row.Update"]);
     assert_eq!(keys(&db, "users"), ["bob"]);
+}
+
+/// A store whose only table lost the record of `john`.
+fn with_lost_record(dir: &std::path::Path) -> Db {
+    let path = dir.join("store");
+    let db = Db::open(&path).unwrap();
+    let users = db.column_family("users").unwrap();
+    users.put("john", "33").unwrap();
+    db.flush().unwrap();
+    let Some(Lies::Table { file, offset, .. }) = db.registry().explain(&users, "john").unwrap().lies else {
+        panic!("john lies in no table")
+    };
+    db.close().unwrap();
+    let file = std::fs::OpenOptions::new().write(true).open(path.join(file)).unwrap();
+    file.write_all_at(&[0; 16], offset + 4).unwrap();
+    let db = Db::open(&path).unwrap();
+    db.repair(RepairOptions::default()).unwrap();
+    db
+}
+
+#[test]
+fn a_range_delete_ends_the_loss_of_what_it_covers() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = with_lost_record(dir.path());
+    let users = db.column_family("users").unwrap();
+    assert!(users.get("john").unwrap_err().is_corruption());
+    let snapshot = db.snapshot();
+    users.delete_range("a".."b").unwrap();
+    assert!(users.get("john").unwrap_err().is_corruption(), "another range");
+    users.delete_range("j".."k").unwrap();
+    assert_eq!(users.get("john").unwrap(), None);
+    assert!(users.iter().all(|row| row.is_ok()));
+    assert!(snapshot.get(&users, "john").unwrap_err().is_corruption());
+    db.settle().unwrap();
+    assert!(snapshot.get(&users, "john").unwrap_err().is_corruption());
+    let report = db.verify(Default::default()).unwrap();
+    assert!(report.damage.len() == 1, "{report:?}");
+    drop(snapshot);
+    db.settle().unwrap();
+    let report = db.verify(Default::default()).unwrap();
+    assert!(report.damage.is_empty(), "{report:?}");
+    users.put("john", "34").unwrap();
+    drop(users);
+    db.close().unwrap();
+    let db = Db::open(dir.path().join("store")).unwrap();
+    assert_eq!(keys(&db, "users"), ["john"]);
 }

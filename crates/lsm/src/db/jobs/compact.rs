@@ -14,6 +14,7 @@ use super::job_lock::Flusher;
 use super::pick_cache::{Basis, Pick, PickCache, Urgency};
 use super::prepopulate::{Input, Prepopulation};
 use super::quarantine::quarantine_tables;
+use super::range_deletes::RetiredRanges;
 use crate::checksum::Uid;
 use crate::compaction::blob_gc::GcPolicy;
 use crate::compaction::output::{CompactionJob, ExpiryRule, PassOptions, PassResult};
@@ -62,7 +63,7 @@ pub(crate) struct Compactor {
     /// The next compaction of each family, as the compaction lane last computed it.
     pub(in crate::db) picks: Mutex<PickCache>,
     /// Held while range deletes are retired.
-    pub(in crate::db) retiring: Mutex<()>,
+    pub(in crate::db) retiring: Mutex<RetiredRanges>,
 }
 
 reach!(

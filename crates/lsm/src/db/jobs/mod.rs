@@ -25,6 +25,6 @@ mod log_lane;
 mod pick_cache;
 mod prepopulate;
 pub(super) mod quarantine;
-mod range_deletes;
+pub(super) mod range_deletes;
 pub(super) mod redo;
 pub(super) mod rows;

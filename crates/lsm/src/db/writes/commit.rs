@@ -72,6 +72,9 @@ impl WritePath {
             false => self.admit(batch.encoded_bytes(), &step)?,
         }
         if batch.has_ranges() {
+            if self.context().companions.has_rows() {
+                return Err(Error::invalid("a range delete in a store whose record protector has rows of its own"));
+            }
             check_families(&self.catalog().families(), batch)?; // a batch that is refused changes nothing
             if !self.record_that_log_deletes_ranges(!under.at_once)? {
                 return Ok(None);
