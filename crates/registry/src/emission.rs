@@ -18,13 +18,13 @@ use waxseal_meta::provider::EXPIRY;
 use waxseal_meta::stamp::{self, Stamp, StampVerb, Via};
 
 use crate::clock::Time;
-use crate::event::LEVEL;
-use crate::key::put_log_key;
+use crate::event::{Event, LEVEL};
+use crate::key::{LogKey, put_log_key};
 use crate::operation::Operation;
-use crate::payload::{AUTHENTICATED, Field, Image, VIA, ValueImage, put_field};
+use crate::payload::{AUTHENTICATED, Field, Image, Payload, VIA, ValueImage, put_field};
 use crate::registration::{Mode, Options, Registration, Values, reads_before};
 use crate::sessions::Session;
-use crate::target::{MAX_PATH_BYTES, Target, family_path_bytes, put_family_path};
+use crate::target::{MAX_PATH_BYTES, Target, TargetPath, family_path_bytes, put_family_path};
 
 /// The old value is to be shown as a value.
 pub(crate) const OLD_VALUE: u64 = 0;
@@ -187,6 +187,30 @@ pub(crate) fn put_event(
     Ok(key_end)
 }
 
+/// Builds an event that does not belong to a write.
+pub(crate) fn event_at(
+    time: Time,
+    watching: &Registration,
+    (target, operation): (&Target, Operation),
+    mut payload: Payload,
+    who: Option<&Session>,
+) -> Event {
+    let who = who.unwrap_or(&Session::ANONYMOUS);
+    if let Some(how) = who.authenticated() {
+        payload.push(Field::Authenticated(how.to_owned()));
+    }
+    if watching.target != *target {
+        payload.push(Field::Via(TargetPath::of(&watching.target)));
+    }
+    let key = LogKey { target: target.clone(), operation, time, client: who.name().to_owned(), seqno: 0 };
+    Event { key, payload }
+}
+
+/// Returns the retention of a registration's events, in microseconds.
+pub(crate) fn retention_of(registration: &Registration) -> Option<u64> {
+    registration.options.retention.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
+}
+
 /// Refuses a key that is too long to have events. For a shorter key every event can be encoded, because a value beyond
 /// the limit is replaced by its seal.
 pub(crate) fn check_key(family: &str, key: &[u8]) -> Result<()> {
@@ -199,11 +223,8 @@ pub(crate) fn check_key(family: &str, key: &[u8]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Event;
-    use crate::key::LogKey;
-    use crate::payload::{MAX_IMAGE_BYTES, Payload};
+    use crate::payload::MAX_IMAGE_BYTES;
     use crate::sessions::{Identity, Sessions};
-    use crate::target::TargetPath;
     use proptest::prelude::*;
     use waxseal_lsm::seam::{Companions, PendingWrite};
     use waxseal_meta::Sealer;

@@ -38,7 +38,9 @@ use waxseal_meta::stamp::{Stamp, StampVerb};
 
 use crate::clock::Time;
 use crate::commit_gate::CommitGate;
-use crate::emission::{Done, EmissionPlan, OLD_VALUE, check_key, expires, old_image, operation_of, put_event};
+use crate::emission::{
+    Done, EmissionPlan, OLD_VALUE, check_key, event_at, expires, old_image, operation_of, put_event, retention_of,
+};
 use crate::event::Event;
 use crate::families::{LOG_ID, SESSIONS_ID, granted, one_row};
 use crate::matching::{Matching, RegistrySnapshot, bit};
@@ -46,7 +48,6 @@ use crate::modes::{Claim, RowBuffer, RowQueue};
 use crate::operation::Operation;
 use crate::payload::{Field, Image, Payload};
 use crate::registration::{Mode, Registration};
-use crate::registry::{event_at, retention_of};
 use crate::sessions::Session;
 use crate::target::Target;
 use crate::witness::Witness;

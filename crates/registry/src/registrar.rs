@@ -22,6 +22,7 @@ use waxseal_meta::{Emitter, Seal, Sealer};
 
 use crate::clock::Time;
 use crate::commit_gate::CommitGate;
+use crate::emission::{event_at, retention_of};
 use crate::engine_log::EngineLine;
 use crate::event::Event;
 use crate::families::{
@@ -40,7 +41,7 @@ use crate::pending::Making;
 use crate::provenance::{self, Explanation, Lineage, Provenance};
 use crate::quarantine::{self, Case};
 use crate::registration::{Mode, Options, Registration, Scope, check_options};
-use crate::registry::{check_target, event_at, retention_of};
+use crate::registry::check_target;
 use crate::rights::{Authorizer, Everybody, allowed};
 use crate::sessions::{Identity, Session, read_session_key};
 use crate::single::{Single, push_unsealed};

@@ -24,11 +24,9 @@ use waxseal_lsm::options::{CfOptions, Durability};
 use waxseal_lsm::planted;
 use waxseal_lsm::record::Kind;
 
-use crate::emission::expires;
-use crate::event::Event;
+use crate::emission::{event_at, expires, retention_of};
 use crate::families::{LOG_ID, REGISTRY_ID, granted};
 use crate::hooks::{Hooks, epoch_of, push_event};
-use crate::key::LogKey;
 use crate::log::LogReader;
 use crate::matching::{RawFamilies, RegistrySnapshot};
 use crate::operation::Operation;
@@ -36,7 +34,7 @@ use crate::payload::{Field, Payload};
 use crate::pending::Making;
 use crate::registration::Registration;
 use crate::sessions::Session;
-use crate::target::{SYSTEM_KEYSPACE, Schema, TableName, Target, TargetPath};
+use crate::target::{SYSTEM_KEYSPACE, Schema, TableName, Target};
 
 /// Returns the id of an existing family.
 fn id_of(db: &Db, name: &str) -> Option<u32> {
@@ -251,30 +249,6 @@ impl Hooks {
         }
         Ok(())
     }
-}
-
-/// Builds an event that does not belong to a write.
-pub(crate) fn event_at(
-    time: crate::clock::Time,
-    watching: &Registration,
-    (target, operation): (&Target, Operation),
-    mut payload: Payload,
-    who: Option<&Session>,
-) -> Event {
-    let who = who.unwrap_or(&Session::ANONYMOUS);
-    if let Some(how) = who.authenticated() {
-        payload.push(Field::Authenticated(how.to_owned()));
-    }
-    if watching.target != *target {
-        payload.push(Field::Via(TargetPath::of(&watching.target)));
-    }
-    let key = LogKey { target: target.clone(), operation, time, client: who.name().to_owned(), seqno: 0 };
-    Event { key, payload }
-}
-
-/// Returns the retention of a registration's events, in microseconds.
-pub(crate) fn retention_of(registration: &Registration) -> Option<u64> {
-    registration.options.retention.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
 }
 
 fn is_pair(registration: &Registration, target: &Target, operation: Option<Operation>) -> bool {

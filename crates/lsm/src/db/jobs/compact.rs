@@ -14,7 +14,7 @@ use super::job_lock::Flusher;
 use super::pick_cache::{Basis, Pick, PickCache, Urgency};
 use super::prepopulate::{Input, Prepopulation};
 use super::quarantine::quarantine_tables;
-use super::range_deletes::RetiredRanges;
+use super::range_deletes::{RetiredRanges, retire_range_deletes};
 use crate::checksum::Uid;
 use crate::compaction::blob_gc::GcPolicy;
 use crate::compaction::output::{CompactionJob, ExpiryRule, PassOptions, PassResult};
@@ -115,7 +115,8 @@ impl Compactor {
         if self.lanes().is_stopping() {
             return Err(Error::closed());
         }
-        if self.retire_range_deletes().or_else(|error| self.store_log().halt_if_lost().and(Err(error)))? {
+        let retired = retire_range_deletes(self.write_path(), &self.retiring);
+        if retired.or_else(|error| self.store_log().halt_if_lost().and(Err(error)))? {
             return Ok(true);
         }
         // An explicit call retries postponed tables at once, however often they have failed.

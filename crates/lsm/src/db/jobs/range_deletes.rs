@@ -6,12 +6,12 @@
 //! Crash:  before the edit, the same range deletes; after it, the complete change.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use crate::compaction::range_deleted;
 use crate::db::catalog::view_change::Replaced;
-use crate::db::jobs::compact::Compactor;
 use crate::db::state::family::{Family, TableLevels, View};
+use crate::db::writes::write_path::WritePath;
 use crate::env::work::lock;
 use crate::error::Result;
 use crate::lost_range::LostRange;
@@ -54,37 +54,35 @@ impl Examined {
     }
 }
 
-impl Compactor {
-    /// Retires the range deletes of all families that no table needs. Returns true if there were any.
-    pub(super) fn retire_range_deletes(&self) -> Result<bool> {
-        let families = self.catalog().families();
-        let mut any = false;
-        for family in families.all().filter(|family| !family.view().range_deletes.is_empty()) {
-            any |= self.retire_of(family)?;
-        }
-        Ok(any)
+/// Retires the range deletes of all families that no table needs. Returns true if there were any.
+pub(super) fn retire_range_deletes(write_path: &WritePath, retired_ranges: &Mutex<RetiredRanges>) -> Result<bool> {
+    let families = write_path.catalog().families();
+    let mut any = false;
+    for family in families.all().filter(|family| !family.view().range_deletes.is_empty()) {
+        any |= retire_of(write_path, family, &mut lock(retired_ranges))?;
     }
+    Ok(any)
+}
 
-    fn retire_of(&self, family: &Family) -> Result<bool> {
-        let mut retired_ranges = lock(&self.retiring);
-        let (view, has_snapshots) = (family.pinned_view(), !self.catalog().snapshots.boundaries().is_empty());
-        let examined = retired_ranges.examined.get(&family.id());
-        if family.is_dropped() || examined.is_some_and(|examined| examined.is_of(&view, has_snapshots)) {
-            return Ok(false);
-        }
-        // A snapshot may see the lost records.
-        let lifted = if has_snapshots { Vec::new() } else { hidden_lost_ranges(&view, family.order()) };
-        let retired = retirable(&view, family.order(), &lifted);
-        if retired.is_empty() && lifted.is_empty() {
-            retired_ranges.examined.insert(family.id(), Examined::of(&view, has_snapshots));
-            return Ok(false);
-        }
-        let replaced = Replaced { retired, lifted, ..Replaced::tables(family, Vec::new(), Vec::new()) };
-        self.catalog().install(Edit::from(replaced.changes()), [replaced])?;
-        let _apply = lock(&self.write_path().applier.apply);
-        family.renew_range_index(&|| self.write_path().readers());
-        Ok(true)
+fn retire_of(write_path: &WritePath, family: &Family, retired_ranges: &mut RetiredRanges) -> Result<bool> {
+    let (view, catalog) = (family.pinned_view(), write_path.catalog());
+    let has_snapshots = !catalog.snapshots.boundaries().is_empty();
+    let examined = retired_ranges.examined.get(&family.id());
+    if family.is_dropped() || examined.is_some_and(|examined| examined.is_of(&view, has_snapshots)) {
+        return Ok(false);
     }
+    // A snapshot may see the lost records.
+    let lifted = if has_snapshots { Vec::new() } else { hidden_lost_ranges(&view, family.order()) };
+    let retired = retirable(&view, family.order(), &lifted);
+    if retired.is_empty() && lifted.is_empty() {
+        retired_ranges.examined.insert(family.id(), Examined::of(&view, has_snapshots));
+        return Ok(false);
+    }
+    let replaced = Replaced { retired, lifted, ..Replaced::tables(family, Vec::new(), Vec::new()) };
+    catalog.install(Edit::from(replaced.changes()), [replaced])?;
+    let _apply = lock(&write_path.applier.apply);
+    family.renew_range_index(&|| write_path.readers());
+    Ok(true)
 }
 
 /// Returns the seqnos of the range deletes that hide no record of any table, and overlap no lost range except those in
