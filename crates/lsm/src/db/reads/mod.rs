@@ -279,27 +279,26 @@ struct ReadDecision<'a, V> {
 impl<V: FnMut(&Record<'_>)> ReadDecision<'_, V> {
     #[inline]
     fn decide(&mut self, record: &Record<'_>) {
-        self.outcome = match self.is_plain {
-            true => Ok(true),
-            false => self.decide_closely(record),
-        };
-        if let Ok(true) = self.outcome {
-            (self.visit)(record);
+        if !self.is_plain && !self.is_visible(record) {
+            return;
         }
+        (self.visit)(record);
+        self.outcome = Ok(true);
     }
 
-    /// Returns whether a record decides the read; an error if a newer one may be lost.
+    /// Returns false if a record is hidden by a range delete, or if a newer one may be lost, which is then the outcome.
     #[cold]
     #[inline(never)]
-    fn decide_closely(&self, record: &Record<'_>) -> Result<bool> {
+    fn is_visible(&mut self, record: &Record<'_>) -> bool {
         let (family, view) = self.of;
         let hides = |lost_range: &LostRange| {
             lost_range.bound > self.hidden && lost_range.covers_at(family.order(), record.key, record.seqno, self.seqno)
         };
-        match view.lost_ranges.iter().any(hides) {
-            true => Err(self.reads.lost(family, view, hides)),
-            false => Ok(record.seqno > self.hidden),
+        let is_lost = view.lost_ranges.iter().any(hides);
+        if is_lost {
+            self.outcome = Err(self.reads.lost(family, view, hides));
         }
+        !is_lost && record.seqno > self.hidden
     }
 }
 
@@ -325,7 +324,8 @@ where
         (self.decision.is_plain, self.decision.hidden) = (false, seqno);
     }
 
-    #[inline]
+    // Always: the search of keys in range deletes calls it too, and a call would cost each read.
+    #[inline(always)]
     fn in_memtable(&mut self, generation: &Generation) -> std::result::Result<bool, E> {
         let (memtable, (key, key_hash), checks) = (&generation.memtable, self.key, self.checks);
         // A record is counted before its seqno becomes visible, and this read loaded the seqno earlier.

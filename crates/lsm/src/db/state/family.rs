@@ -130,10 +130,13 @@ impl Generation {
     /// none. The caller must have loaded its seqno before.
     #[inline]
     pub(crate) fn range_deleted_at(&self, key: &[u8], seqno: Seqno) -> Seqno {
-        match self.has_ranges.load(Ordering::Acquire) {
-            false => 0,
-            true => self.range_index.load().as_ref().map_or(0, |index| index.newest_over(key, seqno)),
-        }
+        if self.has_ranges.load(Ordering::Acquire) { self.newest_range_over(key, seqno) } else { 0 }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn newest_range_over(&self, key: &[u8], seqno: Seqno) -> Seqno {
+        self.range_index.load().as_ref().map_or(0, |index| index.newest_over(key, seqno))
     }
 
     /// Adds a range delete. Only the applying thread calls this. Fails with `Corruption` if the record is none.
