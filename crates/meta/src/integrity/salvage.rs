@@ -7,7 +7,9 @@
 //! Holds:  the source is only read. Every record is checked against its seal and copied with it. An older version never
 //!         replaces a lost newer one, unless the caller accepts the loss: records that may be outdated are written
 //!         first, authoritative ones are written again after them, and the bound of the lost ranges lies between. For a
-//!         loss with an unknown range, the lost range covers all keys.
+//!         loss with an unknown range, the lost range covers all keys. Records that range deletes of the manifest hide
+//!         are left out, and range deletes of the log are copied. Without a manifest, flushed range deletes are unknown,
+//!         and the report says so.
 //! Crash:  the new store is built in a directory of its own inside the destination. Its files move to the destination
 //!         when the store is complete, `CURRENT` last. A salvage that is killed leaves a directory that is no store, or
 //!         a store without `CURRENT`. A salvage that fails or is ended leaves nothing.
@@ -21,10 +23,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use waxseal_lsm::batch::{Batch, SystemPass};
-use waxseal_lsm::checksum::{Uid, hash};
+use waxseal_lsm::checksum::{Uid, hash, hash_key};
 use waxseal_lsm::db::{Db, Family, Parts};
 use waxseal_lsm::env::{Fs, Open};
-use waxseal_lsm::error::{Error, IoContext, Result, Verdict};
+use waxseal_lsm::error::{Damage, Error, IoContext, Result, Verdict};
 use waxseal_lsm::interrupt;
 use waxseal_lsm::ledger::Ledger;
 use waxseal_lsm::lost_range::LostRange;
@@ -32,11 +34,13 @@ use waxseal_lsm::names::{StoreFileName, system_number};
 use waxseal_lsm::options::{CfOptions, Durability, MIB, Settings};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::pointer::Pointer;
+use waxseal_lsm::range_delete::RangeDelete;
+use waxseal_lsm::range_index::RangeIndex;
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, Seqno, companion};
-use waxseal_lsm::seam::Check;
+use waxseal_lsm::seam::{Check, Protection};
 use waxseal_lsm::sst::ExaminedItem;
 use waxseal_lsm::values::{self, BlobBuffer, BlobFile, BlobFiles};
-use waxseal_lsm::version::{self, Contents, ManifestState, TableMeta};
+use waxseal_lsm::version::{self, Contents, FamilyState, ManifestState, TableMeta};
 
 mod hole;
 mod log;
@@ -210,6 +214,8 @@ struct Taker {
     working: Vec<u64>,
     /// The lost ranges that remain.
     lost_ranges: Spans<()>,
+    /// The range deletes: those of the manifest, then those that were copied from the log.
+    ranges: RangeIndex,
 }
 
 /// A table that was read without a manifest, kept to find tables that may have replaced each other.
@@ -328,11 +334,37 @@ impl Salvage<'_> {
                 ))
             })?;
             let family = self.family(stored.id, &order)?;
+            self.known_range_deletes(&stored, &order);
             for lost_range in stored.lost_ranges.values() {
                 self.lost_between(stored.id, &family, lost_range);
             }
         }
         Ok(())
+    }
+
+    /// Adds the range deletes of a family in the manifest. For one that does not match its seal, any key may have been
+    /// deleted.
+    fn known_range_deletes(&mut self, stored: &FamilyState, order: &Order) {
+        let protector = self.parts.companions.clone();
+        let is_whole = |range: &&Arc<RangeDelete>| {
+            let verify = |record: &Record<'_>| protector.verify(record, hash_key(record.key), Protection::Partial);
+            range.with_record(verify).serves()
+        };
+        let (whole, damaged): (Vec<_>, Vec<_>) = stored.range_deletes.values().partition(is_whole);
+        if let Some(into) = self.families.get_mut(&stored.id) {
+            into.ranges = RangeIndex::build(order, whole.into_iter().map(|range| &**range), &[]);
+        }
+        for range in damaged {
+            let message = format!("the range delete with seqno {} does not match its seal", range.seqno);
+            let error = Error::corruption(Damage { verdict: Verdict::Seal, ..Damage::default() }, &message);
+            self.lost_anywhere(&error.in_file("the manifest", 0), MAX_SEQNO);
+        }
+    }
+
+    /// Returns true if a known range delete hides a record.
+    fn is_range_deleted(&self, id: u32, record: &Record<'_>) -> bool {
+        let hides = |into: &Taker| into.ranges.newest_over(record.key, MAX_SEQNO) > record.seqno;
+        record.kind != Kind::RangeDelete && self.families.get(&id).is_some_and(hides)
     }
 
     /// Holds the blob files: those in the manifest, or every blob file if no manifest is readable. Without its header a
@@ -381,8 +413,9 @@ impl Salvage<'_> {
         self.others.report(&mut self.report);
         let mut finding = Finding::of(error, None);
         finding.message.push_str(
-            "; so tables that were replaced and not removed yet may bring back what was deleted, a table that is gone is not missed, \
-             and neither is the beginning of the log",
+            "; so tables that were replaced and not removed yet may bring back what was deleted, range deletes that the log no longer \
+             holds are unknown and the records that they deleted may come back, a table that is gone is not missed, and \
+             neither is the beginning of the log",
         );
         if !stale.is_empty() {
             finding.message.push_str(&format!(" (may have been replaced: {})", stale.join(", ")));
@@ -417,7 +450,8 @@ impl Salvage<'_> {
             }
         };
         let working = self.begin_lost_range(&family)?;
-        self.families.insert(id, Taker { family: family.clone(), greatest: 0, working, lost_ranges: Spans::default() });
+        let (lost_ranges, ranges) = (Spans::default(), RangeIndex::new(family.order().clone()));
+        self.families.insert(id, Taker { family: family.clone(), greatest: 0, working, lost_ranges, ranges });
         Ok(family)
     }
 
@@ -647,6 +681,10 @@ impl Salvage<'_> {
     /// `is_unemitted`: no flush has read the record yet, so its event row must still be written.
     fn take(&mut self, id: u32, family: &Family, record: &Record<'_>, check: Check, is_unemitted: bool) -> Result<()> {
         interrupt::check()?;
+        // A record of the log is copied for its event row; a copy of the range delete follows it.
+        if !is_unemitted && self.is_range_deleted(id, record) {
+            return Ok(());
+        }
         let mut room = BlobBuffer::default();
         let is_pointer = record.kind == Kind::BlobPointer && check.serves();
         let whole = if is_pointer { self.values.resolve(record, true, &mut room) } else { Ok(*record) };
@@ -662,6 +700,15 @@ impl Salvage<'_> {
             }
         };
         self.take_whole(id, family, &whole, check, is_unemitted)
+    }
+
+    /// Copies an intact range delete of the log, behind all older records and before all newer ones.
+    pub(super) fn take_range_delete(&mut self, id: u32, family: &Family, record: &Record<'_>) -> Result<()> {
+        let range = RangeDelete::of(record)?;
+        if let Some(into) = self.families.get_mut(&id) {
+            into.ranges.insert(&range);
+        }
+        self.push(family, record, Check::Validated, true)
     }
 
     fn take_whole(
@@ -693,6 +740,11 @@ impl Salvage<'_> {
             }
             *seen = (record.seqno, term(&*self.parts.companions, record, check));
         }
+        self.push(family, record, check, is_unemitted)
+    }
+
+    /// Adds a record to the batch for the new store.
+    fn push(&mut self, family: &Family, record: &Record<'_>, check: Check, is_unemitted: bool) -> Result<()> {
         let bytes = record.key.len() + record.value.len();
         if !self.batch.is_empty() && self.batch.encoded_bytes() + bytes > GROUP_BYTES {
             self.write()?;

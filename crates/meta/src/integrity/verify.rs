@@ -66,6 +66,7 @@ pub(super) fn verify(db: &Db, mut options: VerifyOptions<'_>) -> Result<Report> 
     progress.done = tables;
     for family in &families {
         look_at_memory(db, family, &mut report)?;
+        look_at_range_deletes(db, family, &mut report)?;
         for (_, lost_range) in db.lost_ranges(family) {
             report.damage.push(Finding { outcome: Outcome::Fenced, ..finding_of(family, &lost_range) });
         }
@@ -140,6 +141,25 @@ fn chosen(db: &Db, names: Option<&[String]>) -> Result<Vec<Family>> {
     let Some(names) = names else { return Ok(db.families()) };
     let named = |name: &String| db.family(name).ok_or_else(|| Error::invalid(format!("there is no family {name:?}")));
     names.iter().map(named).collect()
+}
+
+/// Checks the seals of the range deletes that the manifest holds.
+fn look_at_range_deletes(db: &Db, family: &Family, report: &mut Report) -> Result<()> {
+    for range in db.range_deletes(family)? {
+        let verify = |record: &Record<'_>| db.companions().verify(record, hash(record.key), Protection::Partial);
+        let check = range.with_record(verify);
+        report.count(check);
+        if !check.serves() || check == Check::CompanionDamaged {
+            report.damage.push(Finding {
+                family: Some(family.name().to_owned()),
+                key_range: range.start.clone().zip(range.end.clone()),
+                verdict: Verdict::Seal,
+                message: format!("the range delete with seqno {} does not match its seal", range.seqno),
+                ..Finding::default()
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Checks the values of a table that are in missed blob files. Another table may have had some of them checked; their

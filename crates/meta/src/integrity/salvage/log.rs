@@ -8,9 +8,9 @@
 use waxseal_lsm::batch::{BatchOperation, BatchOperations, Binding};
 use waxseal_lsm::checksum::hash_key;
 use waxseal_lsm::db::{Parts, facts_of};
-use waxseal_lsm::error::{Error, IoContext, Result};
+use waxseal_lsm::error::{Damage, Error, IoContext, Result, Verdict};
 use waxseal_lsm::interrupt;
-use waxseal_lsm::record::{Kind, MAX_SEQNO, Seqno};
+use waxseal_lsm::record::{Kind, MAX_SEQNO, Record, Seqno};
 use waxseal_lsm::seam::Protection;
 use waxseal_lsm::values::{LoggedValues, LostValues};
 use waxseal_lsm::wal::{self, Gap, HeadlessSegment, LogProofs, Replayed, Stop, Tolerates};
@@ -173,6 +173,25 @@ impl Salvage<'_> {
         }
     }
 
+    /// Copies a range delete, if all older records of its family were copied before. Without its seal, any key may have
+    /// been deleted.
+    fn range_delete(&mut self, id: u32, record: &Record<'_>) -> Result<()> {
+        if self.again || !self.is_unflushed(id, record.seqno) {
+            return Ok(());
+        }
+        let check = self.parts.companions.verify(record, hash_key(record.key), Protection::Partial);
+        self.report.count(check);
+        if !check.serves() {
+            let message = format!("the range delete with seqno {} does not match its seal", record.seqno);
+            let error = Error::corruption(Damage { verdict: Verdict::Seal, ..Damage::default() }, &message);
+            self.lost_anywhere(&error.in_file("the log", 0), MAX_SEQNO);
+            return Ok(());
+        }
+        let order = self.order_of(id);
+        let family = self.family(id, &order)?;
+        self.take_range_delete(id, &family, record)
+    }
+
     /// Copies the new records of a frame if all its values are intact, as recovery does. From an acknowledged frame, or
     /// one with currently unreadable values, it copies the intact ones.
     fn frame(&mut self, frame: &Replayed<'_>, reading: &mut StretchReader) -> std::result::Result<(), Stop> {
@@ -196,6 +215,10 @@ impl Salvage<'_> {
             let ends_in_seqno = self.ends_in_seqno(operation.family);
             let record = reading.binding.record(&operation, (frame.seqno, at), ends_in_seqno, protector)?;
             reading.next = Some(record.seqno + 1);
+            if record.kind == Kind::RangeDelete {
+                self.range_delete(operation.family, &record)?;
+                continue;
+            }
             let is_news = self.is_news(operation.family, record.key, record.seqno);
             let open = if is_news { Vec::new() } else { self.open_holes(operation.family, &record) };
             if is_news || !open.is_empty() {

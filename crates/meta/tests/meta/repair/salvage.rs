@@ -8,10 +8,14 @@ use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::env::{Fs, Open};
 use waxseal_lsm::identity;
 use waxseal_lsm::options::{CfOptions, Compression};
+use waxseal_lsm::range_delete::RangeDelete;
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::sst::{ExaminedItem, Writer, WriterSettings};
+use waxseal_lsm::version::{Edit, EditChange, Manifest, recover};
 use waxseal_meta::Sealer;
-use waxseal_meta::integrity::{Outcome, RepairOptions, Report, Rung, SalvageOptions, digest, repair, salvage};
+use waxseal_meta::integrity::{
+    Outcome, RepairOptions, Report, Rung, SalvageOptions, VerifyOptions, digest, repair, salvage, verify,
+};
 use waxseal_testing::harness::Store;
 
 use super::lost_ranges::*;
@@ -340,4 +344,77 @@ fn a_salvage_that_is_ended_leaves_no_store() {
     let how = SalvageOptions { progress: progress.or(Some(&mut stop)), ..Default::default() };
     assert!(salvage(Path::new(DIR), to, settings(), parts(&sim, &options), how).is_err());
     assert!(!sim.exists(to).unwrap() || sim.files(to).is_empty(), "{:?}", sim.files(to));
+}
+
+/// A snapshot keeps one range delete in the manifest, and another one is in the log alone.
+#[test]
+fn a_salvage_brings_back_no_record_that_a_range_delete_hides() {
+    let options = options(Compression::None, false);
+    let mut world = World::new(options.clone());
+    world.fill(0, 100);
+    world.db.flush().unwrap();
+    let snapshot = world.db.snapshot().unwrap();
+    world.delete_range(20, 60);
+    world.apply(Kind::Put, &key(30), b"newer than the first");
+    world.db.flush().unwrap();
+    world.delete_range(80, 90);
+    world.apply(Kind::Put, &key(82), b"newer than the second");
+    let content = digest(&world.db, &world.family, &ALL, At::Latest).unwrap();
+    assert_eq!(world.db.range_deletes(&world.family).unwrap().len(), 1);
+    let sim = world.sim.fork(); // as a killed process leaves it
+    drop(snapshot);
+    let (saved, report) = salvaged(&sim.fork(), &options, &world.model);
+    assert_eq!(saved.content(), world.model, "{report}");
+    assert_eq!((saved.digest(), report.lost), (content, 0), "{report}");
+    assert!(report.damage.is_empty(), "{report}");
+    saved.compact();
+    assert_eq!(saved.content(), world.model, "{report}");
+    // Beside a loss, the records around it are written a second time, but not those that are deleted.
+    let hurt = sim.fork();
+    burst(&hurt, &by_age(&world)[0], b"value 000010");
+    let (saved, report) = salvaged(&hurt, &options, &world.model);
+    assert!(saved.read(&key(10)).unwrap_err().is_corruption(), "{report}");
+    for n in [25, 59, 85] {
+        assert!(saved.read(&key(n)).map_or_else(|error| error.is_corruption(), |found| found.is_none()), "{report}");
+    }
+    saved.refused();
+    // Without a manifest the first range delete is unknown, and the report says so; the second one is in the log.
+    sim.delete(Path::new(DIR).join("CURRENT")).unwrap();
+    let (saved, report) = salvaged(&sim, &options, &world.model);
+    assert!(report.damage.iter().any(|finding| finding.message.contains("range deletes")), "{report}");
+    for n in 80..90 {
+        assert_eq!(saved.read(&key(n)).unwrap().as_ref(), world.model.get(&key(n)), "{report}");
+    }
+    assert_eq!(saved.read(&key(30)).unwrap().unwrap(), b"newer than the first");
+}
+
+/// A range delete whose end was changed, in an edit with the right checksum.
+#[test]
+fn a_range_delete_of_the_manifest_that_does_not_match_its_seal_is_found() {
+    let options = options(Compression::None, false);
+    let mut world = World::new(options.clone());
+    world.fill(0, 40);
+    world.db.flush().unwrap();
+    let snapshot = world.db.snapshot().unwrap();
+    world.delete_range(20, 30);
+    world.db.flush().unwrap();
+    drop(snapshot);
+    assert!(verify(&world.db, VerifyOptions::default()).unwrap().is_clean());
+    let range = world.db.range_deletes(&world.family).unwrap()[0].clone();
+    let sim = world.closed();
+    let (dir, env) = (Path::new(DIR), sim.env(99));
+    let found = recover(&env, dir).unwrap().unwrap();
+    let mut edit = Edit::default();
+    let changed = RangeDelete { end: Some(key(25)), ..(*range).clone() };
+    edit.changes.push(EditChange::RangeDeleteRetired { family: 0, seqno: range.seqno });
+    edit.changes.push(EditChange::RangeDeleteAdded { family: 0, range: Arc::new(changed) });
+    let next_file = found.next_file + 1;
+    let (last_seqno, next_family) = (found.state.last_seqno, found.state.next_family);
+    edit.changes.push(EditChange::Counters { next_file, last_seqno, next_family });
+    Manifest::resume(&env, dir, &found, found.next_file, &edit).unwrap();
+    let (saved, report) = salvaged(&sim.fork(), &options, &world.model);
+    assert!(report.damage.iter().any(|finding| finding.message.contains("does not match its seal")), "{report}");
+    assert_eq!(saved.refused(), world.model.len(), "any key may have been deleted: {report}");
+    let report = verify(&reopened(&sim, &options, &world.model).db, VerifyOptions::default()).unwrap();
+    assert_eq!((report.corrupted, report.damage.len()), (1, 1), "{report}");
 }

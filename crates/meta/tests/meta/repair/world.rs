@@ -77,6 +77,14 @@ impl World {
         };
     }
 
+    /// Deletes the records numbered from `from` up to `to`.
+    pub(crate) fn delete_range(&mut self, from: u64, to: u64) {
+        let (from, to, mut batch) = (key(from), key(to), Batch::new());
+        batch.delete_range(self.family.id(), (Some(&from), Some(&to)), self.db.companions()).unwrap();
+        self.db.commit(&mut batch, Durability::Os).unwrap();
+        self.model.retain(|key, _| *key < from || *key >= to);
+    }
+
     /// Records numbered from `from`, each with a value of its own that packs to about half.
     pub(crate) fn fill(&mut self, from: u64, count: u64) {
         for n in from..from + count {
