@@ -104,3 +104,27 @@ fn many_ranges_that_hold_each_other_are_flushed_in_time() {
     let memory = db.metrics().memory.memtable_bytes;
     assert!(memory < 64 * 1024, "{memory}");
 }
+
+#[test]
+fn all_versions_are_those_that_no_range_delete_hides() {
+    let (sim, dir) = sim(6);
+    let db = open(&sim, &dir);
+    let family = default(&db);
+    let keys = |at: At<'_>| {
+        let (mut raw, mut keys) = (db.raw(&family, at, ALL).unwrap(), Vec::new());
+        while let Some((record, _)) = raw.next().unwrap() {
+            keys.push(record.key.to_vec());
+        }
+        keys
+    };
+    fill(&db, 0..30, 0);
+    let snapshot = db.snapshot().unwrap();
+    let (from, to) = (record(10, 0).0, record(20, 0).0);
+    delete_range(&db, &family, (Some(&from), Some(&to)), Durability::Os).unwrap();
+    let left = [filled(0..10, 0), filled(20..30, 0)].concat();
+    for _ in 0..2 {
+        assert_eq!(keys(At::Latest), left.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>());
+        assert_eq!(keys(At::Snapshot(&snapshot)).len(), 30);
+        db.flush().unwrap();
+    }
+}

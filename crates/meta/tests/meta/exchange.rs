@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use waxseal_lab::paper::{self, Paper};
+use waxseal_lsm::batch::Batch;
 use waxseal_lsm::cursor::Cursor;
 use waxseal_lsm::db::{At, CursorBounds};
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::env::{Fs, Open, read_exact};
 use waxseal_lsm::error::ErrorKind;
 use waxseal_lsm::merge::merged;
-use waxseal_lsm::options::CfOptions;
+use waxseal_lsm::options::{CfOptions, Durability};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::seam::{Companions, Plain};
@@ -645,4 +646,26 @@ fn other_orders_go_as_they_are_but_not_in_the_papers_form() {
     let paper = ordered("/paper", Arc::new(Paper::default()));
     paper.put(b"a", b"1");
     assert_eq!(*paper.db.flush().unwrap_err().kind(), ErrorKind::Invalid);
+}
+
+#[test]
+fn an_export_has_no_record_that_a_range_delete_hides() {
+    let sim = SimFs::new(31);
+    let (node, mut model) = giver(&sim);
+    let snapshot = node.db.snapshot().unwrap(); // keeps what is deleted
+    let (from, to) = (model.keys().nth(20).unwrap().clone(), model.keys().nth(60).unwrap().clone());
+    let mut batch = Batch::new();
+    batch.delete_range(node.family.id(), (Some(&from), Some(&to)), node.db.companions()).unwrap();
+    node.db.commit(&mut batch, Durability::Os).unwrap();
+    model.retain(|key, _| *key < from || *key >= to);
+    for (n, versions) in [Versions::Newest, Versions::All].into_iter().enumerate() {
+        let out = PathBuf::from(format!("{OUT}{n}"));
+        let request = ExportRequest { versions, ..ExportRequest::default() };
+        export(&node.db, &node.family, &sim.env(4), &out, &request).unwrap();
+        let taker = open_node(&sim, &format!("/taker{n}"), Arc::new(Sealer::new()));
+        import(&taker.db, &taker.family, &sim.env(5), &out).unwrap();
+        taker.check(&model);
+        node.db.flush().unwrap();
+    }
+    drop(snapshot);
 }

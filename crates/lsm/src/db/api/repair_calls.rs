@@ -350,9 +350,9 @@ impl Db {
         &self.inner().context().companions
     }
 
-    /// Returns every version within bounds at or below the seqno of `at`, with its companions and its location. Its
-    /// reads do not populate the block cache. Fails with `Corruption` if records were lost within the bounds;
-    /// unreadable records are errors of the iteration.
+    /// Returns every version within bounds at or below the seqno of `at` that no range delete hides, with its companions
+    /// and its location. Its reads do not populate the block cache. Fails with `Corruption` if records were lost within
+    /// the bounds; unreadable records are errors of the iteration.
     pub fn raw(&self, family: &Family, at: At<'_>, bounds: CursorBounds) -> Result<Raw> {
         let inner = self.open_inner()?;
         let snapshot = match at {
@@ -366,8 +366,8 @@ impl Db {
             return Err(lost_range.error());
         }
         let cursor = raw_cursor(family, &view)?;
-        let (order, room) = (family.order().clone(), BlobBuffer::default());
-        Ok(Raw { cursor, order, seqno, bounds, started: false, room, view, _snapshot: snapshot })
+        let (order, room, ranges) = (family.order().clone(), BlobBuffer::default(), view.active.range_index());
+        Ok(Raw { cursor, order, seqno, bounds, started: false, ranges, room, view, _snapshot: snapshot })
     }
 
     /// Ingests the newest record of each key that `open` supplies, tombstones included, in one commit that is durable

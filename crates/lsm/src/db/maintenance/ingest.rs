@@ -32,6 +32,7 @@ use crate::interrupt;
 use crate::ledger::Ledger;
 use crate::lost_range::LostRange;
 use crate::order::Order;
+use crate::range_index::RangeIndex;
 use crate::read::CursorBounds;
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 use crate::seam::{Check, Companions, EngineEvent, Protection, RecordSource};
@@ -54,13 +55,15 @@ pub struct Ingested {
     pub bytes: u64,
 }
 
-/// All versions of a family's records within bounds, up to a seqno, in internal order; forward only.
+/// All versions of a family's records within bounds, up to a seqno, in internal order; forward only. Versions that a
+/// range delete hides are skipped.
 pub struct Raw {
     pub(in crate::db) cursor: Box<dyn Cursor>,
     pub(in crate::db) order: Order,
     pub(in crate::db) seqno: Seqno,
     pub(in crate::db) bounds: CursorBounds,
     pub(in crate::db) started: bool,
+    pub(in crate::db) ranges: Option<Arc<RangeIndex>>,
     /// Buffer for values from blob files.
     pub(in crate::db) room: BlobBuffer,
     /// Pins the visible versions.
@@ -194,7 +197,8 @@ impl Raw {
         let record = self.cursor.record();
         let at_the_bound =
             matches!(&self.bounds.0, Bound::Excluded(low) if self.order.compare(low, record.key).is_eq());
-        record.seqno > self.seqno || at_the_bound
+        let hides = |ranges: &Arc<RangeIndex>| ranges.newest_over(record.key, self.seqno) > record.seqno;
+        record.seqno > self.seqno || at_the_bound || self.ranges.as_ref().is_some_and(hides)
     }
 
     fn is_behind(&self) -> bool {
