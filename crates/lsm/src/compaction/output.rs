@@ -128,7 +128,8 @@ pub struct PassResult {
     pub values_moved: u64,
     /// Number of values that could not be moved because they are unreadable: they stay in place.
     pub values_unreadable: u64,
-    /// The seqno of the oldest range delete that hides a record which was kept for a reader.
+    /// The seqno of the oldest range delete that may hide a record which was kept: the next one after the record's. The
+    /// index has left out older range deletes that only a reader of earlier versions asks for (`Db::get_before`).
     pub hidden_by: Option<Seqno>,
 }
 
@@ -421,7 +422,7 @@ impl Outputs<'_> {
                         decision = RecordDecision::Drop(DropReason::RangeDelete);
                     }
                     RecordDecision::Keep => {
-                        self.written.hidden_by = self.written.hidden_by.into_iter().chain([newer]).min();
+                        self.written.hidden_by = self.written.hidden_by.into_iter().chain([record.seqno + 1]).min();
                     }
                     _ => {}
                 }

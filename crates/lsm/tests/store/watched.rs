@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use waxseal_lsm::batch::Batch;
 use waxseal_lsm::cursor::Cursor;
 use waxseal_lsm::db::{At, Db, Parts, RecordPlace, Replacement};
 use waxseal_lsm::env::Env;
@@ -321,4 +322,41 @@ fn a_version_is_found_where_it_stands() {
     db.add_lost_ranges(&family, vec![lost_range]).unwrap();
     assert!(db.locate(&family, b"key-0002", At::Latest).unwrap_err().is_corruption());
     assert!(located(b"key-0003", At::Latest).is_some());
+}
+
+/// The index of range deletes keeps the newest one; the version before a record may be hidden by an older one.
+#[test]
+fn no_version_before_a_record_is_one_that_a_range_delete_between_them_hides() {
+    let (sim, dir) = sim(23);
+    let db = open_watched(&sim, &dir, 64);
+    let family = default(&db);
+    let delete_all = || {
+        let mut batch = Batch::new();
+        batch.delete_range(family.id(), (None, None), db.companions()).unwrap();
+        db.commit(&mut batch, Durability::Os).unwrap();
+    };
+    put(&db, &family, b"k", &value(false, 1), Durability::Os).unwrap();
+    delete_all();
+    let seqno = put(&db, &family, b"k", &value(true, 2), Durability::Os).unwrap();
+    let before = |db: &Db, seqno| {
+        let (mut found, mut record) = (None, None);
+        let mut see = |of: &Record<'_>| found = Some(of.value.to_vec());
+        let any = db.get_before(&family, b"k", seqno, Verify::Always, &mut see).unwrap();
+        let mut see = |of: &Record<'_>| record = Some(of.value.to_vec());
+        assert_eq!(db.get_record_before(&family, b"k", seqno, Verify::Always, &mut see).unwrap(), any);
+        assert_eq!((any, &record), (found.is_some(), &found));
+        found
+    };
+    let check = |at: &str| {
+        assert_eq!(before(&db, seqno), None, "{at}");
+        assert_eq!(before(&db, seqno + 1), Some(value(true, 2)), "{at}");
+    };
+    check("before the second range delete");
+    delete_all();
+    check("in memory");
+    db.flush().unwrap();
+    check("flushed");
+    db.settle().unwrap();
+    check("settled");
+    assert!(!db.get(&family, b"k", At::Latest, &mut |_| {}).unwrap());
 }

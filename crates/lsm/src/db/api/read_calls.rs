@@ -239,10 +239,15 @@ impl Db {
         let inner = self.open_inner()?;
         let Some(at) = seqno.checked_sub(1) else { return Ok(false) };
         let (checks, view, mut shown) = (inner.catalog().reads.checks(verify), family.view(), Ok(()));
+        let (hidden, mut is_hidden) = (view.range_deleted_before(family.order(), key, at), false);
         let found = inner.catalog().reads.version_in((family, &view), (key, None), at, checks, |record| {
+            is_hidden = record.seqno < hidden;
+            if is_hidden {
+                return;
+            }
             shown = inner.catalog().reads.show_whole((family, &view), record, fetch_by(checks), visit);
         })?;
-        shown.map(|()| found)
+        shown.map(|()| found && !is_hidden)
     }
 
     /// Reads like `get_before`, but returns the record as its table holds it. A value in a blob file is not read; the
@@ -257,7 +262,15 @@ impl Db {
     ) -> Result<bool> {
         let reads = &self.open_inner()?.catalog().reads;
         let Some(at) = seqno.checked_sub(1) else { return Ok(false) };
-        reads.version_in((family, &family.view()), (key, None), at, reads.checks(verify), visit)
+        let view = family.view();
+        let (hidden, mut is_hidden) = (view.range_deleted_before(family.order(), key, at), false);
+        let found = reads.version_in((family, &view), (key, None), at, reads.checks(verify), |record| {
+            is_hidden = record.seqno < hidden;
+            if !is_hidden {
+                visit(record);
+            }
+        })?;
+        Ok(found && !is_hidden)
     }
 
     /// Returns the location of the version that decides a read of `key`, or `None` if the key has no version. Each

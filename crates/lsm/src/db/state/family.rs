@@ -262,6 +262,20 @@ impl View {
         self.range_deletes.iter().map(|range| &**range)
     }
 
+    /// Returns the seqno of the newest range delete at or below a seqno that holds a key; 0 if there is none. Unlike the
+    /// index, it answers for seqnos at which nobody reads. Costs time by the number of range deletes if a newer one
+    /// holds the key too.
+    pub(crate) fn range_deleted_before(&self, order: &Order, key: &[u8], seqno: Seqno) -> Seqno {
+        let newest = self.active.range_deleted_at(key, Seqno::MAX);
+        if newest <= seqno {
+            return newest;
+        }
+        let in_memory = self.memtables().flat_map(|generation| generation.memtable.range_deletes());
+        let ranges = self.range_deletes.iter().cloned().chain(in_memory);
+        let seqnos = ranges.filter(|range| range.seqno <= seqno && range.holds(order, key)).map(|range| range.seqno);
+        seqnos.max().unwrap_or(0)
+    }
+
     /// Returns the index for an empty memtable after the frozen ones; `None` if no range delete is left.
     fn range_index_anew(&self, order: &Order, readers: &dyn Fn() -> Vec<Seqno>) -> Option<RangeIndex> {
         let mut ranges: Vec<Arc<RangeDelete>> = self.range_deletes.to_vec();
