@@ -21,12 +21,13 @@ use crate::oracle::{Change, Content};
 use crate::world::{CONFIGS, Config, Tally, World, content_of, exchange, is_honest, rows_of};
 
 /// The kinds of operations and their weights; at least one in a hundred each.
-const KINDS: [(&str, u64); 35] = [
+const KINDS: [(&str, u64); 36] = [
     ("put", 28),
     ("put synced", 4),
     ("put buffered", 4),
     ("delete", 10),
     ("delete a stretch", 4),
+    ("delete range", 6),
     ("batch", 10),
     ("get", 28),
     ("get missing", 6),
@@ -163,9 +164,28 @@ impl Run {
                 }
                 self.scan(false)
             }
+            "delete range" => {
+                let change = world.range_delete();
+                if let Change::DeleteRange(family, Some(from), Some(to)) = &change
+                    && from != to
+                    && world.one_in(4)
+                {
+                    // Refused without any change: a later check would detect one.
+                    let id = world.db().family(family).expect("family").id();
+                    let mut batch = Batch::new();
+                    batch.push(id, Kind::Put, from, b"refused", world.db().companions())?;
+                    batch.delete_range(id, (Some(to), Some(from)), world.db().companions())?;
+                    let refused =
+                        world.db().commit(&mut batch, Durability::Os).expect_err("a range that ends too early");
+                    assert!(*refused.kind() == ErrorKind::Invalid || world.sim.is_crashed(), "{refused}");
+                }
+                let durability = if world.one_in(4) { Durability::Sync } else { Durability::Os };
+                world.commit(vec![change], durability)
+            }
             "batch" => {
-                let changes = (0..1 + world.below(8)).map(|_| match world.below(4) {
-                    0 => Change::Delete(world.family_name(), world.key()),
+                let changes = (0..1 + world.below(8)).map(|_| match world.below(17) {
+                    16 => world.range_delete(),
+                    0..4 => Change::Delete(world.family_name(), world.key()),
                     _ => Change::Put(world.family_name(), world.key(), world.value()),
                 });
                 let changes = changes.collect();
@@ -680,6 +700,7 @@ fn the_store_agrees_with_its_model_across_crashes() {
         "event: compacted for size",
         "event: compacted for tombstones",
         "event: compacted a range",
+        "event: compacted for range deletes",
         "event: stalled",
         "writer held back",
         "event: healed",

@@ -7,6 +7,8 @@
 use std::collections::BTreeMap;
 
 use waxseal_lsm::checksum::{hash, mix};
+use waxseal_lsm::order::Order;
+use waxseal_testing::store::backwards;
 
 /// Families by name, each with its keys and values.
 pub type Content = BTreeMap<String, BTreeMap<Vec<u8>, Vec<u8>>>;
@@ -16,6 +18,8 @@ pub type Content = BTreeMap<String, BTreeMap<Vec<u8>, Vec<u8>>>;
 pub enum Change {
     Put(String, Vec<u8>, Vec<u8>),
     Delete(String, Vec<u8>),
+    /// From the first key up to the second one, in the order of the family; `None` is an unbounded side.
+    DeleteRange(String, Option<Vec<u8>>, Option<Vec<u8>>),
     Create(String),
     Drop(String),
 }
@@ -147,6 +151,11 @@ fn apply(content: &mut Content, change: &Change) {
                 family.remove(key);
             }
         }
+        Change::DeleteRange(name, from, to) => {
+            if let Some(family) = content.get_mut(name) {
+                family.retain(|key, _| !is_in_range(name, from.as_deref(), to.as_deref(), key));
+            }
+        }
         Change::Create(family) => {
             content.insert(family.clone(), BTreeMap::new());
         }
@@ -154,6 +163,17 @@ fn apply(content: &mut Content, change: &Change) {
             content.remove(family);
         }
     }
+}
+
+/// Returns the order of a family, which its name tells.
+pub fn order_of(family: &str) -> Order {
+    if family.starts_with("back") { backwards() } else { Order::bytewise() }
+}
+
+/// Returns true if a range of a family holds a key.
+pub fn is_in_range(family: &str, from: Option<&[u8]>, to: Option<&[u8]>, key: &[u8]) -> bool {
+    let order = order_of(family);
+    from.is_none_or(|from| order.compare(from, key).is_le()) && to.is_none_or(|to| order.compare(key, to).is_lt())
 }
 
 fn print_of(content: &Content) -> u64 {
@@ -176,6 +196,11 @@ fn print_of_touched(content: &Content, change: &Change) -> u64 {
             let value = content.get(name).and_then(|family| family.get(key));
             value.map_or(0, |value| print_of_pair(name, key, value))
         }
+        Change::DeleteRange(name, from, to) => content.get(name).map_or(0, |family| {
+            let is_inside = |key: &[u8]| is_in_range(name, from.as_deref(), to.as_deref(), key);
+            let touched = family.iter().filter(|(key, _)| is_inside(key));
+            touched.fold(0, |sum, (key, value)| sum.wrapping_add(print_of_pair(name, key, value)))
+        }),
         Change::Create(name) | Change::Drop(name) => {
             content.get(name).map_or(0, |family| print_of_family(name, family))
         }

@@ -21,7 +21,7 @@ use crate::world::{CONFIGS, Config, FENCED, Seals, World, content_of, exchange};
 type Scenario = fn(&mut World) -> Result<()>;
 
 /// The scenarios; an error means that the crash occurred.
-pub const SCENARIOS: [(&str, Scenario); 29] = [
+pub const SCENARIOS: [(&str, Scenario); 30] = [
     ("puts", puts),
     ("synced puts", synced_puts),
     ("batches over families", batches),
@@ -37,6 +37,7 @@ pub const SCENARIOS: [(&str, Scenario); 29] = [
     ("settled, and written on", settled),
     ("deletes down to the bottom", deletes),
     ("snapshot kept over compaction", snapshot),
+    ("ranges deleted", ranges_deleted),
     ("families created and dropped", families),
     ("checkpoint", checkpoint),
     ("manifest rotation", rotation),
@@ -239,6 +240,40 @@ fn snapshot(world: &mut World) -> Result<()> {
         assert_eq!(found, rows, "the snapshot after compaction");
     }
     Ok(())
+}
+
+/// Range deletes in the log, in the manifest and retired: beside a snapshot that sees what they delete, then without it.
+fn ranges_deleted(world: &mut World) -> Result<()> {
+    many_puts(world, 16)?;
+    world.db().flush()?;
+    world.oracle.sync();
+    let before = world.oracle.now().clone();
+    let snapshot = world.db().snapshot()?;
+    for _ in 0..3 {
+        let change = world.range_delete();
+        world.commit(vec![change], Durability::Os)?;
+        many_puts(world, 2)?;
+    }
+    let changes = vec![Change::DeleteRange("default".into(), None, Some(b"user030".to_vec()))];
+    world.commit(changes, Durability::Sync)?;
+    many_puts(world, 3)?;
+    world.db().flush()?;
+    world.oracle.sync();
+    step_all(world)?;
+    for (name, rows) in before.into_iter().filter(|(name, _)| name != EVENTS) {
+        let family = world.db().family(&name).expect("family");
+        let found = crate::world::rows_of(world.db(), &family, waxseal_lsm::db::At::Snapshot(&snapshot))?;
+        assert_eq!(found, rows, "the snapshot after range deletes");
+    }
+    drop(snapshot);
+    put(world, Durability::Os)?;
+    world.db().settle()?;
+    world.oracle.sync();
+    alive(world)?;
+    world.check();
+    let change = world.range_delete();
+    world.commit(vec![change], Durability::Os)?;
+    put(world, Durability::Os)
 }
 
 fn families(world: &mut World) -> Result<()> {

@@ -13,7 +13,6 @@ use waxseal_lsm::env::{Env, SeededRandom};
 use waxseal_lsm::error::{Error, ErrorKind, Result};
 use waxseal_lsm::lost_range::LostRange;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, SealLayout, Settings, Verify};
-use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, Seqno};
 use waxseal_lsm::seam::{Companions, PendingWrite, Plain};
 use waxseal_meta::exchange::{ExportRequest, Policy, export, import};
@@ -28,7 +27,7 @@ use crate::beside;
 use crate::displaced;
 use crate::events::{self, EVENTS, Watching};
 use crate::history::History;
-use crate::oracle::{Change, Content, Oracle};
+use crate::oracle::{Change, Content, Oracle, order_of};
 
 /// One configuration; all configurations must return the same results.
 #[derive(Clone, Copy, Debug)]
@@ -218,6 +217,7 @@ impl Listener for Tally {
                     Reason::Values => "event: compacted for values",
                     Reason::Space => "event: compacted for space",
                     Reason::Expired => "event: compacted for expired records",
+                    Reason::RangeDelete => "event: compacted for range deletes",
                 },
                 1,
             ),
@@ -313,7 +313,7 @@ impl World {
     pub fn options(&self, family: &str) -> CfOptions {
         let table_bytes = if self.config.bottom.is_some() { 32 * 1024 } else { 2048 };
         CfOptions {
-            order: if family.starts_with("back") { backwards() } else { Order::bytewise() },
+            order: order_of(family),
             block_bytes: self.config.block_bytes,
             restart_interval: 3,
             filter_bits: self.config.filter_bits,
@@ -441,6 +441,10 @@ impl World {
                     let family = db.family(family).expect("family");
                     batch.push(family.id(), Kind::Delete, key, &[], db.companions())?;
                 }
+                Change::DeleteRange(family, from, to) => {
+                    let family = db.family(family).expect("family");
+                    batch.delete_range(family.id(), (from.as_deref(), to.as_deref()), db.companions())?;
+                }
                 Change::Create(_) | Change::Drop(_) => unreachable!("not in a batch"),
             }
         }
@@ -474,6 +478,9 @@ impl World {
                     match change {
                         Change::Put(family, key, value) => self.history.add(family, key, seqno, Some(value)),
                         Change::Delete(family, key) => self.history.add(family, key, seqno, None),
+                        Change::DeleteRange(family, from, to) => {
+                            self.history.add_range(family, from.as_deref(), to.as_deref(), seqno);
+                        }
                         Change::Create(_) | Change::Drop(_) => unreachable!("not in a batch"),
                     }
                 }
@@ -556,7 +563,9 @@ impl World {
     fn forget(&mut self, changes: &[Change]) {
         for change in changes {
             match change {
-                Change::Put(family, ..) | Change::Delete(family, _) => self.history.forget(family),
+                Change::Put(family, ..) | Change::Delete(family, _) | Change::DeleteRange(family, ..) => {
+                    self.history.forget(family);
+                }
                 Change::Create(_) | Change::Drop(_) => {}
             }
         }
@@ -845,6 +854,21 @@ impl World {
         };
         let seed = self.below(1 << 20) as u32;
         (0..length).map(|i| if i % 8 < 4 { b'.' } else { (seed >> (i % 24)) as u8 }).collect()
+    }
+
+    /// Returns a range delete: mostly of few keys, sometimes of any, rarely without a start or an end.
+    pub fn range_delete(&self) -> Change {
+        let family = self.family_name();
+        let (mut from, mut to) = (self.key(), self.key());
+        if !self.one_in(4) {
+            let first = self.below(if self.config.bottom.is_some() { 400 } else { 60 });
+            [from, to] = [first, first + self.below(7)].map(|n| format!("user{n:03}").into_bytes());
+        }
+        if order_of(&family).compare(&from, &to).is_gt() {
+            (from, to) = (to, from);
+        }
+        let [has_start, has_end] = [(); 2].map(|()| !self.one_in(16));
+        Change::DeleteRange(family, has_start.then_some(from), has_end.then_some(to))
     }
 
     /// Returns the name of an existing family.
