@@ -12,7 +12,7 @@ mod stores;
 
 use std::path::Path;
 
-use self::checks::{check, is_fair};
+use self::checks::{check, check_but, is_fair};
 use self::hits::{Hit, draw};
 use self::stores::{Kind, SAVED, STORES, Sample};
 use waxseal_lsm::env::SeededRandom;
@@ -70,7 +70,9 @@ fn judge(sample: &Sample, disk: &SimFs) -> Result<(), String> {
     let saved = salvage(&from, Path::new(SAVED), sample.settings(), sample.parts(&disk), SalvageOptions::default());
     let report = saved.map_err(|error| format!("salvage: {error}"))?;
     let db = sample.open_at(&disk, Path::new(SAVED)).map_err(|error| format!("salvaged: {error}"))?;
-    check(&db, sample).map_err(|wrong| format!("salvaged: {wrong}\n{report}"))
+    // Without its manifest, the range deletes of a store are unknown; the report says so.
+    let may_come_back = report.damage.iter().any(|finding| finding.message.contains("range deletes"));
+    check_but(&db, sample, may_come_back).map_err(|wrong| format!("salvaged: {wrong}\n{report}"))
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The stores that are damaged: several families, several levels, overwritten and deleted keys, large values, records
-//! in the log.
+//! The stores that are damaged: several families, several levels, overwritten and deleted keys, range deletes in the
+//! manifest and in the log, large values, records in the log.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -85,6 +85,8 @@ pub(crate) struct Sample {
     pub(crate) name: &'static str,
     pub(crate) disk: SimFs,
     pub(crate) rows: BTreeMap<&'static str, Rows>,
+    /// The rows that range deletes of the manifest hide.
+    pub(crate) deleted: BTreeMap<&'static str, Rows>,
     options: CfOptions,
     companions: Arc<dyn Companions>,
     used: BTreeMap<String, usize>,
@@ -113,10 +115,16 @@ impl Sample {
             false => Arc::new(Plain),
         };
         let (name, disk) = (plan.name, SimFs::new(hash(plan.name.as_bytes())));
-        let rows = FAMILIES.map(|name| (name, Rows::new())).into();
-        let mut sample = Sample { name, disk, rows, options, companions, used: BTreeMap::new() };
+        let [rows, deleted] = [(); 2].map(|()| FAMILIES.map(|name| (name, Rows::new())).into());
+        let mut sample = Sample { name, disk, rows, deleted, options, companions, used: BTreeMap::new() };
         let db = sample.open(&sample.disk).expect("a new store");
+        let mut snapshot = None;
         for round in 0..4 {
+            if round == 3 {
+                // The range deletes stay in the manifest, because the snapshot keeps what they hide.
+                snapshot = Some(db.snapshot().expect("a snapshot"));
+                sample.deleted = sample.delete_range(&db, 40, 60);
+            }
             sample.fill(&db, round);
             for family in db.families() {
                 match plan.compacted {
@@ -126,7 +134,12 @@ impl Sample {
             }
             while !plan.compacted && round < 3 && db.step().expect("step") {}
         }
+        sample.delete_range(&db, 100, 110);
         sample.fill(&db, 4);
+        for family in db.families() {
+            assert_eq!(db.range_deletes(&family).expect("range deletes").len(), 1, "{}", family.name());
+        }
+        drop(snapshot);
         db.sync().expect("sync");
         if plan.closed {
             db.close().expect("close");
@@ -156,6 +169,21 @@ impl Sample {
                 self.apply(db, &family, name, key, if is_delete { None } else { Some(value) });
             }
         }
+    }
+
+    /// Deletes a range of each family. Returns the rows that it deleted.
+    fn delete_range(&mut self, db: &Db, from: u64, to: u64) -> BTreeMap<&'static str, Rows> {
+        let (from, to) = (key(from), key(to));
+        let mut delete = |name: &'static str| {
+            let (family, mut batch) = (db.family(name).expect("family"), Batch::new());
+            batch.delete_range(family.id(), (Some(&from), Some(&to)), db.companions()).expect("a range");
+            db.commit(&mut batch, Durability::Os).expect("commit");
+            let rows = self.rows.get_mut(name).expect("family");
+            let (deleted, stay) = std::mem::take(rows).into_iter().partition(|(key, _)| *key >= from && *key < to);
+            *rows = stay;
+            (name, deleted)
+        };
+        FAMILIES.map(&mut delete).into()
     }
 
     fn apply(&mut self, db: &Db, family: &Family, name: &str, key: Vec<u8>, value: Option<Vec<u8>>) {
