@@ -214,7 +214,7 @@ struct Taker {
     working: Vec<u64>,
     /// The lost ranges that remain.
     lost_ranges: Spans<()>,
-    /// The range deletes: those of the manifest, then those that were copied from the log.
+    /// The range deletes of the manifest, then the copied ones of the log.
     ranges: RangeIndex,
 }
 
@@ -342,8 +342,8 @@ impl Salvage<'_> {
         Ok(())
     }
 
-    /// Adds the range deletes of a family in the manifest. For one that does not match its seal, any key may have been
-    /// deleted.
+    /// Adds the range deletes of a family in the manifest. A range delete that does not match its seal may have deleted
+    /// any key.
     fn known_range_deletes(&mut self, stored: &FamilyState, order: &Order) {
         let protector = self.parts.companions.clone();
         let is_whole = |range: &&Arc<RangeDelete>| {

@@ -173,8 +173,8 @@ impl Salvage<'_> {
         }
     }
 
-    /// Copies a range delete, if all older records of its family were copied before. Without its seal, any key may have
-    /// been deleted.
+    /// Copies a range delete, if all older records of its family were copied before. A range delete that does not match
+    /// its seal may have deleted any key.
     fn range_delete(&mut self, id: u32, record: &Record<'_>) -> Result<()> {
         if self.again || !self.is_unflushed(id, record.seqno) {
             return Ok(());
