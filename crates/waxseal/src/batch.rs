@@ -616,6 +616,19 @@ impl Batch {
         Ok((batch, durability))
     }
 
+    /// Creates a batch of one range delete, and returns it with the durability that its options ask for. Errors: those
+    /// that refuse the range delete.
+    pub(crate) fn one_range(
+        cf: &ColumnFamily,
+        range: impl KeyRange,
+        options: WriteOptions,
+    ) -> Result<(Batch, Durability)> {
+        let durability = options.of_range(cf.inner.engine.settings().durability)?;
+        let mut batch = Batch::new(&cf.inner, &cf.who);
+        batch.try_delete_range(cf, range.into_bounds())?;
+        Ok((batch, durability))
+    }
+
     /// Creates an empty batch of the same session.
     #[cfg(feature = "tokio")]
     pub(crate) fn another(&self) -> Batch {

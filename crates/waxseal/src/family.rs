@@ -126,9 +126,7 @@ impl ColumnFamily {
     /// Removes all keys in a range like [`delete_range`](ColumnFamily::delete_range), with options. Only their
     /// durability applies; entries, labels and an expiry are refused (`Invalid`).
     pub fn delete_range_with(&self, range: impl KeyRange, options: WriteOptions) -> Result<()> {
-        let durability = options.of_range(self.inner.engine.settings().durability)?;
-        let mut batch = Batch::new(&self.inner, &self.who);
-        batch.delete_range(self, range);
+        let (mut batch, durability) = Batch::one_range(self, range, options)?;
         batch.commit(durability)
     }
 

@@ -12,6 +12,7 @@ use waxseal_meta::Seal;
 use super::AsyncShared;
 use super::family::AsyncColumnFamily;
 use crate::batch::{Batch, WriteOptions};
+use crate::range::KeyRange;
 
 impl AsyncShared {
     /// Commits a batch and empties it. On an error the batch keeps its writes and nothing was applied. The exception is
@@ -121,6 +122,12 @@ impl AsyncBatch {
     /// Removes a key.
     pub fn delete(&mut self, cf: &AsyncColumnFamily, key: impl AsRef<[u8]>) -> &mut AsyncBatch {
         self.batch.delete(cf.blocking(), key);
+        self
+    }
+
+    /// Removes all keys in a range: see [`Batch::delete_range`].
+    pub fn delete_range(&mut self, cf: &AsyncColumnFamily, range: impl KeyRange) -> &mut AsyncBatch {
+        self.batch.delete_range(cf.blocking(), range);
         self
     }
 

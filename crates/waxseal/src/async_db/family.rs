@@ -118,6 +118,34 @@ impl AsyncColumnFamily {
         self.write(Write::delete(key.as_ref()), options).await
     }
 
+    /// Removes all keys in a range, with the store's durability: see [`ColumnFamily::delete_range`].
+    ///
+    /// ```
+    /// # async fn example() -> waxseal::Result<()> {
+    /// # let cf = waxseal::AsyncDb::memory().await?.column_family("default").await?;
+    /// cf.put("2026-01-31", "measured").await?;
+    /// cf.put("2026-02-01", "measured").await?;
+    /// cf.delete_range("2026-01".."2026-02").await?;
+    /// assert!(!cf.contains("2026-01-31").await? && cf.contains("2026-02-01").await?);
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(example()).unwrap();
+    /// ```
+    pub async fn delete_range(&self, range: impl KeyRange) -> Result<()> {
+        self.delete_range_with(range, WriteOptions::default()).await
+    }
+
+    /// Removes all keys in a range, with options: see [`ColumnFamily::delete_range_with`].
+    pub async fn delete_range_with(&self, range: impl KeyRange, options: WriteOptions) -> Result<()> {
+        let (mut batch, durability) = Batch::one_range(&self.cf, range, options)?;
+        self.shared.commit(&mut batch, durability).await
+    }
+
+    /// Removes all keys of the family: see [`ColumnFamily::clear`].
+    pub async fn clear(&self) -> Result<()> {
+        self.delete_range(..).await
+    }
+
     /// Returns a copy of the value of a key.
     pub async fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         self.shared.read(&self.cf, None, key.as_ref(), |record| Slice::from(record.value)).await

@@ -71,6 +71,21 @@ fn every_call_answers_as_the_synchronous_one() {
         batch.commit(Durability::Sync).await.unwrap();
         assert_eq!(cf.get("a").await.unwrap().unwrap(), "5");
 
+        let keys = ["k1", "k2", "k3", "k4"];
+        batch.put(&other, keys[0], "1").put(&other, keys[1], "2").put(&other, keys[2], "3").put(&other, keys[3], "4");
+        batch.delete_range(&other, "k2".."k3").commit(Durability::Sync).await.unwrap();
+        other.delete_range_with(..="k1", synced()).await.unwrap();
+        let left = other.multi_get(keys).await.unwrap();
+        assert_eq!(left.iter().map(Option::is_some).collect::<Vec<_>>(), [false, false, true, true]);
+        assert_eq!(other.delete_range("k4".."k3").await.unwrap_err().kind(), &ErrorKind::Invalid);
+        let labelled = WriteOptions::new().label("from", "test");
+        assert_eq!(other.delete_range_with(.., labelled).await.unwrap_err().kind(), &ErrorKind::Invalid);
+        other.delete_range("k4"..).await.unwrap();
+        assert!(other.contains("k3").await.unwrap() && !other.contains("k4").await.unwrap());
+        other.clear().await.unwrap();
+        assert_eq!(other.get("x").await.unwrap().or(other.get("k3").await.unwrap()), None);
+        other.put("x", "6").await.unwrap();
+
         let alice = db.session("alice").await.unwrap();
         assert!(alice.register("users", "*").await.unwrap());
         alice.column_family("users").await.unwrap().put("a", "8").await.unwrap(); // watched: through a lane
