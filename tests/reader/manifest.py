@@ -15,6 +15,8 @@ TableEntry = namedtuple(
 ValueEntry = namedtuple("ValueEntry", "number uid size count digest pointers bytes")
 Place = namedtuple("Place", "segment nonce offset link")
 Fence = namedtuple("Fence", "start end bound file offset verdict")
+# A range delete: start (included) and end (excluded) are None where there is no bound.
+RangeDelete = namedtuple("RangeDelete", "start end seqno")
 
 CURRENT = re.compile(rb"(MANIFEST-\d{6,}) ([0-9a-fA-F]{16}) ([0-9a-fA-F]{32})\n")
 
@@ -36,6 +38,9 @@ class Manifest:
         self.fences = {}  # (family, number) -> Fence
         self.barred = set()  # (family, number)
         self.log_points = False
+        self.log_deletes_ranges = False
+        self.range_deletes = {}  # (family, seqno) -> RangeDelete
+        self.hides = {}  # number of a table -> (cleared through, retains nothing)
         self.expired_through = 0  # microseconds since 1970
         self.expired = {}  # family -> ledger of the records that were dropped since they had expired
         self.expiries = {}  # number of a table -> how many of its records expire, the least and the greatest expiry
@@ -79,6 +84,7 @@ class Manifest:
                 self.tables = {at: entry for at, entry in self.tables.items() if entry.family != family}
                 self.fences = {at: fence for at, fence in self.fences.items() if at[0] != family}
                 self.barred = {at for at in self.barred if at[0] != family}
+                self.range_deletes = {at: range_ for at, range_ in self.range_deletes.items() if at[0] != family}
             elif tag in (6, 26):
                 entry = TableEntry(
                     c.varint(), c.varint(), c.varint(), c.take(16), c.varint(), c.bytes(), c.bytes(),
@@ -144,6 +150,23 @@ class Manifest:
                 if not self.tables or next(reversed(self.tables))[2] != number or not count:
                     raise c.damage(f"expiries of table {number}, which was not just added")
                 self.expiries[number] = (count, least, least + spread)
+            elif tag == 30:
+                self.log_deletes_ranges = True
+            elif tag == 32:
+                family, seqno, start, value = c.varint(), c.varint(), c.bytes(), c.bytes()
+                c.bytes()  # companions
+                if (family, seqno) in self.range_deletes:
+                    raise c.damage(f"range delete {seqno} of family {family} added twice")
+                self.range_deletes[family, seqno] = range_delete(start, value, seqno)
+            elif tag == 34:
+                at = (c.varint(), c.varint())
+                if self.range_deletes.pop(at, None) is None:
+                    raise c.damage(f"range delete {at} retired that is not there")
+            elif tag == 37:
+                number, cleared, flags = c.varint(), c.varint(), c.varint()
+                if not self.tables or next(reversed(self.tables))[2] != number or flags > 1 or not cleared + flags:
+                    raise c.damage(f"statement about table {number}, which was not just added, or none")
+                self.hides[number] = (cleared, flags == 1)
             elif tag % 2:
                 continue  # may be skipped
             else:
@@ -187,6 +210,20 @@ def fence(c):
     """A span in which records were lost (section 6.2)."""
     start, end = ((c.bytes(), c.varint()) for _ in range(2))
     return Fence(start, end, c.varint(), c.bytes(), c.varint(), c.varint())
+
+
+def range_delete(start, value, seqno):
+    """The range delete of a record with this key and value (section 5.2)."""
+    flags, end = value[:1], value[1:]
+    if flags not in (b"\0", b"\1", b"\2", b"\3") or flags in b"\2\3" and start or flags in b"\0\2" and end:
+        raise Damage("a range delete", 0, f"start {start.hex()}, value {value.hex()}")
+    return RangeDelete(None if flags in b"\2\3" else start, None if flags in b"\0\2" else end, seqno)
+
+
+def hides(range_, record):
+    """Whether a range delete hides a record: it is older and its key lies in the range. Bytewise order."""
+    begins = range_.start is None or range_.start <= record.key
+    return record.seqno < range_.seqno and begins and (range_.end is None or record.key < range_.end)
 
 
 def covers(fence, key, seqno):

@@ -372,6 +372,12 @@ def shorten(text):
     return text.replace((b"L" * 5000).hex(), "4c x 5000")
 
 
+def manifest_of(files):
+    with tempfile.TemporaryDirectory() as directory:
+        build.write_store(directory, dict(files))
+        return waxread.Store(directory).manifest
+
+
 def run(files, *arguments):
     """Writes a store and runs the tool over it: exit code and standard output."""
     with tempfile.TemporaryDirectory() as directory:
@@ -412,6 +418,35 @@ class Stores(unittest.TestCase):
         self.assertIn("1 fences", run(store(True, [fence]), "verify")[1])
         self.expect_all(run(store(True, [fence, lift]), "list"))
         self.assertEqual(run(store(True, [lift]), "list")[0], 3)
+
+    def test_range_deletes_hide_what_is_older(self):
+        def added(seqno, start, value, family=0):
+            return build.field(32, build.varint(family), build.varint(seqno), *map(build.blob, (start, value, b"")))
+
+        all_rows = [line for line in shorten(EXPECTED).splitlines() if line.startswith("default")]
+        listed = lambda *more: [line for line in shorten(run(store(True, *more), "list")[1]).splitlines() if line.startswith("default")]
+        later = all_rows[1:]
+        at = bytes.fromhex(later[0].split("\t")[1])
+        announced = build.field(30)
+        self.assertEqual(listed([announced, added(9, b"", b"\x03" + at)]), later)
+        self.assertEqual(listed([added(9, b"", b"\x01" + at)]), later)
+        self.assertEqual(listed([added(9, at, b"\0")]), all_rows[:1])
+        self.assertEqual(listed([added(1, b"", b"\x02")]), all_rows)  # older than every record
+        retired = build.field(34, build.varint(0), build.varint(9))
+        self.assertEqual(listed([added(9, b"", b"\x02"), retired]), all_rows)
+        self.assertEqual(listed([announced], [build.operation(0x96, 0, b"", b"\x03" + at)]), later)
+        for value in (b"", b"\x04", b"\0b", b"\x02b"):
+            self.assertEqual(run(store(True, [added(9, b"", value)]), "list")[0], 3, value)
+            self.assertEqual(run(store(True, [announced], [build.operation(0x96, 0, b"", value)]), "verify")[0], 3)
+        for edits in ([retired], [added(9, b"s", b"\x02")], [added(9, b"", b"\x02")] * 2):
+            self.assertEqual(run(store(True, edits), "list")[0], 3)
+
+    def test_statements_on_what_tables_hide_stand_behind_their_table(self):
+        told = lambda *numbers: build.field(37, *map(build.varint, numbers))
+        last = max(entry.number for entry in manifest_of(store(True)).tables.values())
+        self.expect_all(run(store(True, [told(last, 7, 1)]), "list"))
+        for wrong in ((77, 7, 1), (last, 0, 0), (last, 7, 2)):
+            self.assertEqual(run(store(True, [told(*wrong)]), "list")[0], 3, wrong)
 
     def test_barred_tables_are_told_and_end_with_their_table(self):
         bar = build.field(29, build.varint(0), build.varint(3))

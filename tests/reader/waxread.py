@@ -24,7 +24,7 @@ import stamps
 from codec import MERGE, POINTER, PUT, RANGE_DELETE, Damage, Unsupported, file_name, read_named
 from exchange import FORMS, Export
 from log import Log
-from manifest import Manifest, covers
+from manifest import Manifest, covers, hides, range_delete
 from stores import list_stores
 from table import NO_BLOCK, Record, Table
 from values import Values, entry_bytes, pointer
@@ -107,16 +107,27 @@ class Store:
             for record in table.records():
                 keep_newest(found, record._replace(seqno=entry.ingest) if entry.ingest else record)
         for op in self.log.operations:
-            if op.family == family:
+            if op.family == family and op.kind != RANGE_DELETE:
                 keep_newest(found, Record(op.key, op.seqno, op.kind, op.value, op.companions))
+        return found
+
+    def range_deletes(self, family):
+        """The range deletes of a family: of the manifest, and of the log."""
+        found = [range_ for (of, _), range_ in self.manifest.range_deletes.items() if of == family]
+        ops = (op for op in self.log.operations if op.family == family and op.kind == RANGE_DELETE)
+        found += (range_delete(op.key, op.value, op.seqno) for op in ops)
+        if found and self.manifest.families[family][1] != b"wax.bytewise":
+            raise Unsupported("a range delete in an order of its own")
         return found
 
     def live(self, family):
         """The live records of a family, by key."""
-        newest = self.newest(family)
+        newest, ranges = self.newest(family), self.range_deletes(family)
         for key in sorted(newest):
+            if any(hides(range_, newest[key]) for range_ in ranges):
+                continue
             record = self.whole(newest[key])
-            if record.kind in (MERGE, RANGE_DELETE):
+            if record.kind == MERGE:
                 raise Unsupported(f"record of kind {record.kind:02X}")
             if record.kind == PUT and not self.is_in_doubt(family, record):
                 yield record
@@ -177,7 +188,7 @@ def verify(directory):
             faults.append(fault)
     for family in store.manifest.families:
         try:
-            store.newest(family) if not faults else None
+            (store.newest(family), store.range_deletes(family)) if not faults else None
         except Unsupported:
             pass  # sums hold all the same
         except Damage as fault:
