@@ -2905,6 +2905,35 @@ int32_t waxseal_delete_with(waxseal_family_t *family,
                             waxseal_error_t **error);
 
 /**
+ * Deletes all keys from `start` to `end`, `end` excluded, that were written before. A null pointer with length 0 is no
+ * bound, so that two of them delete every key of the family. Takes the same time and space whatever the range holds. A
+ * range without keys is not an error.
+ *
+ * Thread-safe. Errors: as of `waxseal_put`; `WAXSEAL_INVALID` for a start behind the end.
+ */
+int32_t waxseal_delete_range(waxseal_family_t *family,
+                             const uint8_t *start,
+                             size_t start_len,
+                             const uint8_t *end,
+                             size_t end_len,
+                             waxseal_error_t **error);
+
+/**
+ * Deletes all keys from `start` to `end`, `end` excluded, with options, of which only the durability may be set.
+ * `options` may be null.
+ *
+ * Thread-safe, if no other thread uses the options meanwhile. Errors: as of `waxseal_delete_range`; `WAXSEAL_INVALID`
+ * for options about a value.
+ */
+int32_t waxseal_delete_range_with(waxseal_family_t *family,
+                                  const waxseal_write_options_t *options,
+                                  const uint8_t *start,
+                                  size_t start_len,
+                                  const uint8_t *end,
+                                  size_t end_len,
+                                  waxseal_error_t **error);
+
+/**
  * Creates an empty batch of a store.
  *
  * Thread-safe. On success the caller owns `*batch` and frees it with `waxseal_batch_destroy`. Errors:
@@ -2950,6 +2979,20 @@ int32_t waxseal_batch_delete(waxseal_batch_t *batch,
                              const uint8_t *key,
                              size_t key_len,
                              waxseal_error_t **error);
+
+/**
+ * Adds a write that deletes all keys from `start` to `end`, `end` excluded, that were written before the commit or
+ * earlier in the batch. A null pointer with length 0 is no bound. A start behind the end fails the commit.
+ *
+ * One thread at a time. Errors: as of `waxseal_batch_put`.
+ */
+int32_t waxseal_batch_delete_range(waxseal_batch_t *batch,
+                                   waxseal_family_t *family,
+                                   const uint8_t *start,
+                                   size_t start_len,
+                                   const uint8_t *end,
+                                   size_t end_len,
+                                   waxseal_error_t **error);
 
 /**
  * Commits all writes of the batch atomically and empties it for reuse. On an error the batch keeps its writes, and

@@ -12,6 +12,7 @@ use crate::failure::{Failure, Result};
 use crate::family::waxseal_family_t;
 use crate::handle::{HandleKind, handle, issue, peek, with, with_mut};
 use crate::options::durability;
+use crate::range::half_open;
 
 /// Writes to any column families of one store that commit atomically: a crash preserves all of them or none. A
 /// later write to a key overrides an earlier one. Used by one thread at a time. Destroyed by `waxseal_batch_destroy`.
@@ -97,6 +98,19 @@ calls! {
     fn waxseal_batch_delete(batch: *mut waxseal_batch_t, family: *mut waxseal_family_t, bytes key) {
         add(batch, family, |batch, family| {
             batch.delete(family, key.key()?);
+            Ok(())
+        })
+    }
+
+    /// Adds a write that deletes all keys from `start` to `end`, `end` excluded, that were written before the commit or
+    /// earlier in the batch. A null pointer with length 0 is no bound. A start behind the end fails the commit.
+    ///
+    /// One thread at a time. Errors: as of `waxseal_batch_put`.
+    fn waxseal_batch_delete_range(
+        batch: *mut waxseal_batch_t, family: *mut waxseal_family_t, bytes start, bytes end,
+    ) {
+        add(batch, family, |batch, family| {
+            batch.delete_range(family, half_open(start, end)?);
             Ok(())
         })
     }

@@ -67,6 +67,12 @@ impl<'a> Lent<'a> {
         self.at_most(MAX_KEY_BYTES, "key")
     }
 
+    /// Returns the bytes of a key that bounds a range; a null pointer with length 0 is no bound.
+    pub(crate) fn bound(self) -> Result<Option<&'a [u8]>> {
+        let is_unbounded = self.data.is_null() && self.len == 0;
+        if is_unbounded { Ok(None) } else { self.key().map(Some) }
+    }
+
     /// Returns the bytes of a value.
     #[inline]
     pub(crate) fn value(self) -> Result<&'a [u8]> {

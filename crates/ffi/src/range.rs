@@ -3,7 +3,7 @@
 use std::ops::Bound;
 
 use crate::failure::{Failure, Result};
-use crate::lent::lent;
+use crate::lent::{Lent, lent};
 
 /// The range has no bound at this end. The key is ignored.
 pub const WAXSEAL_UNBOUNDED: i32 = 0;
@@ -51,6 +51,12 @@ pub(crate) unsafe fn bounds(range: *const waxseal_range_t) -> Result<CallerBound
         let waxseal_range_t { lower, upper } = *range;
         Ok((bound(lower)?, bound(upper)?))
     }
+}
+
+/// Converts a start (included) and an end (excluded), of which null pointers are no bounds.
+pub(crate) fn half_open<'a>(start: Lent<'a>, end: Lent<'a>) -> Result<(Bound<&'a [u8]>, Bound<&'a [u8]>)> {
+    let (start, end) = (start.bound()?, end.bound()?);
+    Ok((start.map_or(Bound::Unbounded, Bound::Included), end.map_or(Bound::Unbounded, Bound::Excluded)))
 }
 
 /// # Safety

@@ -3,6 +3,7 @@
 use crate::error::calls;
 use crate::family::waxseal_family_t;
 use crate::handle::with;
+use crate::range::half_open;
 use crate::write_options::{waxseal_write_options_t, write_settings};
 
 calls! {
@@ -39,5 +40,27 @@ calls! {
     fn waxseal_delete_with(family: *mut waxseal_family_t, options: *const waxseal_write_options_t, bytes key) {
         let options = write_settings(options)?;
         with(family.cast_const(), |family| Ok(family.delete_with(key.key()?, options)?))
+    }
+
+    /// Deletes all keys from `start` to `end`, `end` excluded, that were written before. A null pointer with length 0 is
+    /// no bound, so that two of them delete every key of the family. Takes the same time and space whatever the range
+    /// holds. A range without keys is not an error.
+    ///
+    /// Thread-safe. Errors: as of `waxseal_put`; `WAXSEAL_INVALID` for a start behind the end.
+    fn waxseal_delete_range(family: *mut waxseal_family_t, bytes start, bytes end) {
+        let range = half_open(start, end)?;
+        with(family.cast_const(), |family| Ok(family.delete_range(range)?))
+    }
+
+    /// Deletes all keys from `start` to `end`, `end` excluded, with options, of which only the durability may be set.
+    /// `options` may be null.
+    ///
+    /// Thread-safe, if no other thread uses the options meanwhile. Errors: as of `waxseal_delete_range`;
+    /// `WAXSEAL_INVALID` for options about a value.
+    fn waxseal_delete_range_with(
+        family: *mut waxseal_family_t, options: *const waxseal_write_options_t, bytes start, bytes end,
+    ) {
+        let (options, range) = (write_settings(options)?, half_open(start, end)?);
+        with(family.cast_const(), |family| Ok(family.delete_range_with(range, options)?))
     }
 }

@@ -27,6 +27,29 @@ static void a_batch_commits_as_one(void) {
     end_store(db, family);
 }
 
+static void a_batch_deletes_ranges(void) {
+    waxseal_family_t *family;
+    waxseal_db_t *db = memory_store(&family);
+    waxseal_batch_t *batch = NULL;
+    CHECK_OK(waxseal_put(family, LIT("a"), LIT("1"), &error));
+    CHECK_OK(waxseal_batch_create(db, &batch, &error));
+    CHECK_OK(waxseal_batch_put(batch, family, LIT("b"), LIT("1"), &error));
+    CHECK_OK(waxseal_batch_delete_range(batch, family, NULL, 0, NULL, 0, &error));
+    CHECK_OK(waxseal_batch_put(batch, family, LIT("c"), LIT("1"), &error));
+    CHECK_OK(waxseal_batch_commit(batch, WAXSEAL_DURABILITY_OS, &error));
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_contains(family, NULL, LIT("a"), &error));
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_contains(family, NULL, LIT("b"), &error));
+    CHECK_STATUS(WAXSEAL_OK, waxseal_contains(family, NULL, LIT("c"), &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_batch_delete_range(batch, family, NULL, 1, NULL, 0, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_batch_commit(batch, WAXSEAL_DURABILITY_OS, &error));
+    CHECK_OK(waxseal_batch_clear(batch));
+    (void)waxseal_batch_delete_range(batch, family, LIT("d"), LIT("b"), NULL);
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_batch_commit(batch, WAXSEAL_DURABILITY_OS, &error));
+    CHECK_STATUS(WAXSEAL_OK, waxseal_contains(family, NULL, LIT("c"), &error));
+    CHECK_OK(waxseal_batch_destroy(batch));
+    end_store(db, family);
+}
+
 static void what_is_not_committed_never_was(void) {
     waxseal_family_t *family;
     waxseal_db_t *db = memory_store(&family);
@@ -136,6 +159,7 @@ static void a_snapshot_is_of_one_store(void) {
 
 int main(void) {
     RUN(a_batch_commits_as_one);
+    RUN(a_batch_deletes_ranges);
     RUN(what_is_not_committed_never_was);
     RUN(a_refused_write_refuses_the_batch);
     RUN(a_wrong_length_refuses_the_batch);

@@ -165,6 +165,72 @@ static void writes_have_options(void) {
     end_store(db, family);
 }
 
+static const char *const letters[] = {"a", "b", "c", "d", "e"};
+
+static void put_letters(waxseal_family_t *family) {
+    size_t i;
+    for (i = 0; i < 5; i++)
+        CHECK_OK(waxseal_put(family, (const uint8_t *)letters[i], 1, LIT("v"), &error));
+}
+
+/* Checks which of the letters are there: a word like "ade". */
+static void check_letters(waxseal_family_t *family, const char *expected) {
+    char found[6] = "";
+    size_t i, length = 0;
+    for (i = 0; i < 5; i++)
+        if (waxseal_contains(family, NULL, (const uint8_t *)letters[i], 1, &error) == WAXSEAL_OK)
+            found[length++] = *letters[i];
+    CHECK(strcmp(found, expected) == 0);
+}
+
+static void a_range_is_deleted(void) {
+    waxseal_family_t *family;
+    waxseal_db_t *db = memory_store(&family);
+    waxseal_write_options_t *options = NULL;
+    put_letters(family);
+    CHECK_OK(waxseal_delete_range(family, LIT("b"), LIT("d"), &error));
+    check_letters(family, "ade");
+    CHECK_OK(waxseal_delete_range(family, LIT("e"), NULL, 0, &error));
+    check_letters(family, "ad");
+    CHECK_OK(waxseal_delete_range(family, NULL, 0, LIT("b"), &error));
+    check_letters(family, "d");
+    put_letters(family);
+    CHECK_OK(waxseal_delete_range(family, NULL, 0, LIT(""), &error)); /* nothing is before the empty key */
+    CHECK_OK(waxseal_delete_range(family, LIT("c"), LIT("c"), &error));
+    check_letters(family, "abcde");
+    CHECK_OK(waxseal_write_options_create(&options, &error));
+    CHECK_OK(waxseal_write_options_set_durability(options, WAXSEAL_DURABILITY_SYNC));
+    CHECK_OK(waxseal_delete_range_with(family, options, LIT(""), LIT("b"), &error));
+    CHECK_OK(waxseal_delete_range_with(family, NULL, LIT("d"), NULL, 0, &error));
+    check_letters(family, "bc");
+    CHECK_OK(waxseal_write_options_add_label(options, LIT("source"), LIT("import"), &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_delete_range_with(family, options, NULL, 0, NULL, 0, &error));
+    check_letters(family, "bc");
+    CHECK_OK(waxseal_delete_range(family, NULL, 0, NULL, 0, &error));
+    check_letters(family, "");
+    CHECK_OK(waxseal_write_options_destroy(options));
+    end_store(db, family);
+}
+
+static void bounds_that_cannot_be_are_refused(void) {
+    static uint8_t key[65536];
+    waxseal_family_t *family;
+    waxseal_db_t *db = memory_store(&family);
+    memset(key, 'k', sizeof key);
+    put_letters(family);
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_delete_range(family, LIT("d"), LIT("b"), &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_delete_range(family, NULL, 1, LIT("b"), &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_delete_range(family, LIT("a"), NULL, 1, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_delete_range(family, key, sizeof key, NULL, 0, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_delete_range(family, NULL, 0, key, sizeof key, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_delete_range(family, NULL, 0, key, SIZE_MAX, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_delete_range(NULL, NULL, 0, NULL, 0, &error));
+    check_letters(family, "abcde");
+    CHECK_OK(waxseal_delete_range(family, key, sizeof key - 1, NULL, 0, NULL));
+    check_letters(family, "abcde");
+    end_store(db, family);
+}
+
 int main(void) {
     RUN(a_value_comes_back);
     RUN(empty_keys_and_values_are_keys_and_values);
@@ -173,5 +239,7 @@ int main(void) {
     RUN(lengths_that_cannot_be_are_refused);
     RUN(the_longest_key_is_a_key);
     RUN(writes_have_options);
+    RUN(a_range_is_deleted);
+    RUN(bounds_that_cannot_be_are_refused);
     return done();
 }
