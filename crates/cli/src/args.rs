@@ -38,7 +38,7 @@ pub(crate) struct Args {
 
 /// The verbs as `--help` lists them.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Records", &["put", "get", "del", "scan"]),
+    ("Records", &["put", "get", "del", "delete-range", "scan"]),
     ("In and out", &["load", "dump", "export", "import"]),
     ("The store", &["stats", "families", "levels", "compact", "checkpoint"]),
     ("Integrity", &["verify", "scrub", "repair", "salvage", "digest"]),
@@ -89,6 +89,8 @@ pub(crate) enum Verb {
     Get { key: OsString },
     /// Delete a key; no error if it does not exist.
     Del { key: OsString },
+    /// Delete all records of a range of keys, in one write; no error if there are none.
+    DeleteRange(DeleteRange),
     /// Print records in key order.
     ///
     /// A line each: key, tab, value, escaped.
@@ -322,6 +324,23 @@ pub(crate) struct Scan {
     /// Print only the keys.
     #[arg(long)]
     pub(crate) keys_only: bool,
+}
+
+#[derive(clap::Args, Debug)]
+#[group(required = true, multiple = true)]
+pub(crate) struct DeleteRange {
+    /// The first key.
+    #[arg(long, value_name = "K")]
+    pub(crate) from: Option<OsString>,
+    /// The end of the range, exclusive.
+    #[arg(long, value_name = "K")]
+    pub(crate) to: Option<OsString>,
+    /// All keys with this prefix.
+    #[arg(long, value_name = "P", conflicts_with_all = ["from", "to"])]
+    pub(crate) prefix: Option<OsString>,
+    /// All keys of the family.
+    #[arg(long, conflicts_with_all = ["from", "to", "prefix"])]
+    pub(crate) all: bool,
 }
 
 /// A target and an operation.

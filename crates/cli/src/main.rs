@@ -68,6 +68,7 @@ fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
         }
         Verb::Get { key } => records::get(args, key, output),
         Verb::Del { key } => records::del(args, key, output),
+        Verb::DeleteRange(range) => records::delete_range(args, range, output),
         Verb::Scan(scan) => records::scan(args, scan, output),
         Verb::Load(load) => match args::load_format(&load.src, load.format)? {
             Format::Dir => tree::load(args, load, output),

@@ -1,4 +1,4 @@
-//! put, get, del, scan.
+//! put, get, del, delete-range, scan.
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -7,9 +7,9 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 use waxseal::meta::{LABELS, Labels};
-use waxseal::{ColumnFamily, KeyText, Range, Slice};
+use waxseal::{ColumnFamily, KeyRange, KeyText, Prefix, Range, Slice};
 
-use crate::args::{Args, Scan, Span};
+use crate::args::{Args, DeleteRange, Scan, Span};
 use crate::damage::Damaged;
 use crate::expiry::ExpiryArgs;
 use crate::failure::{Exit, Failure};
@@ -78,6 +78,23 @@ pub(crate) fn del(args: &Args, key: &OsStr, output: &mut Output) -> Result<Exit,
     Ok(Exit::Ok)
 }
 
+pub(crate) fn delete_range(args: &Args, range: &DeleteRange, output: &mut Output) -> Result<Exit, Failure> {
+    let (start, end) = match &range.prefix {
+        Some(prefix) if prefix.is_empty() => return Err(Failure::usage("every key has the empty prefix: say --all")),
+        Some(prefix) => Prefix(bytes_of(args, prefix)?).into_bounds(),
+        None => bounds_of(args, range.from.as_deref(), range.to.as_deref())?,
+    };
+    let db = open_to_change(args)?;
+    let is_bytewise = existing_family(&db, &args.cf)?.options().order.is_bytewise();
+    if range.prefix.is_some() && !is_bytewise {
+        return Err(Failure::usage("keys with one prefix need not be adjacent in the family's order"));
+    }
+    session(args, &db)?.column_family(&args.cf)?.delete_range((start, end))?;
+    db.close()?;
+    output.object(&json!({ "ok": true }))?;
+    Ok(Exit::Ok)
+}
+
 /// Damage is reported on standard error, and the rows around it are printed nevertheless.
 pub(crate) fn scan(args: &Args, scan: &Scan, output: &mut Output) -> Result<Exit, Failure> {
     let db = open_to_read(args)?;
@@ -114,7 +131,11 @@ type VerbRange = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 /// Returns the key range of the command line.
 pub(crate) fn bounds(args: &Args, span: &Span) -> Result<VerbRange, Failure> {
-    let from = span.from.as_deref().map(|key| bytes_of(args, key)).transpose()?;
-    let to = span.to.as_deref().map(|key| bytes_of(args, key)).transpose()?;
+    bounds_of(args, span.from.as_deref(), span.to.as_deref())
+}
+
+fn bounds_of(args: &Args, from: Option<&OsStr>, to: Option<&OsStr>) -> Result<VerbRange, Failure> {
+    let from = from.map(|key| bytes_of(args, key)).transpose()?;
+    let to = to.map(|key| bytes_of(args, key)).transpose()?;
     Ok((from.map_or(Bound::Unbounded, Bound::Included), to.map_or(Bound::Unbounded, Bound::Excluded)))
 }
