@@ -18,6 +18,16 @@ pub(crate) fn bytes_of<'a>(argument: &'a Bound<'_, PyAny>, what: &str) -> PyResu
     }
 }
 
+/// Returns the bytes of a bound of a key range; `None` is no bound.
+pub(crate) fn bound_of<'a>(bound: Option<&'a Bound<'_, PyAny>>, what: &str) -> PyResult<Option<Cow<'a, [u8]>>> {
+    bound.map(|bound| bytes_of(bound, what)).transpose()
+}
+
+/// Returns the pointer and the length of a bound in the library's form.
+pub(crate) fn lent_bound(bound: Option<&[u8]>) -> (*const u8, usize) {
+    bound.map_or((std::ptr::null(), 0), |bytes| (bytes.as_ptr(), bytes.len()))
+}
+
 #[cold]
 fn copied(argument: &Bound<'_, PyAny>, what: &str) -> PyResult<Cow<'static, [u8]>> {
     if argument.is_instance_of::<PyString>() {

@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 
-use crate::arguments::bytes_of;
+use crate::arguments::{bound_of, bytes_of};
 use crate::batch_handle::BatchHandle;
 use crate::c::{self, Handle};
 use crate::reader::Reader;
@@ -72,6 +72,20 @@ impl Batch {
         let bytes = bytes_of(key, "key")?;
         self.handled.shared.check(key.py())?;
         self.handled.delete(key.py(), self.family(family), &bytes)
+    }
+
+    /// Adds a write that deletes all keys from `start` to `end`, `end` excluded; None is no bound.
+    #[pyo3(signature = (start=None, end=None, family=None))]
+    fn delete_range(
+        &self,
+        py: Python<'_>,
+        start: Option<&Bound<'_, PyAny>>,
+        end: Option<&Bound<'_, PyAny>>,
+        family: Option<&Bound<'_, Keyspace>>,
+    ) -> PyResult<()> {
+        let (start, end) = (bound_of(start, "start")?, bound_of(end, "end")?);
+        self.handled.shared.check(py)?;
+        self.handled.delete_range(py, self.family(family), start.as_deref(), end.as_deref())
     }
 
     fn __setitem__(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {

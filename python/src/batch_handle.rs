@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 
+use crate::arguments::lent_bound;
 use crate::c::{self, Handle};
 use crate::interrupt;
 use crate::shared::Shared;
@@ -64,6 +65,22 @@ impl BatchHandle {
         let mut error = 0;
         // SAFETY: the key is readable, the error is writable.
         let status = unsafe { c::waxseal_batch_delete(self.batch, family, key.as_ptr(), key.len(), &raw mut error) };
+        self.settled(py, status, error)
+    }
+
+    pub(crate) fn delete_range(
+        &self,
+        py: Python<'_>,
+        family: Handle,
+        start: Option<&[u8]>,
+        end: Option<&[u8]>,
+    ) -> PyResult<()> {
+        let mut error = 0;
+        let ((start, start_len), (end, end_len)) = (lent_bound(start), lent_bound(end));
+        // SAFETY: the bounds are readable, the error is writable.
+        let status = unsafe {
+            c::waxseal_batch_delete_range(self.batch, family, start, start_len, end, end_len, &raw mut error)
+        };
         self.settled(py, status, error)
     }
 

@@ -176,6 +176,23 @@ unsafe extern "C" {
         key_len: usize,
         error: HandlePlace,
     ) -> i32;
+    pub(crate) fn waxseal_delete_range(
+        family: Handle,
+        start: *const u8,
+        start_len: usize,
+        end: *const u8,
+        end_len: usize,
+        error: HandlePlace,
+    ) -> i32;
+    pub(crate) fn waxseal_delete_range_with(
+        family: Handle,
+        options: Handle,
+        start: *const u8,
+        start_len: usize,
+        end: *const u8,
+        end_len: usize,
+        error: HandlePlace,
+    ) -> i32;
     pub(crate) fn waxseal_write_options_create(options: HandlePlace, error: HandlePlace) -> i32;
     pub(crate) safe fn waxseal_write_options_set_durability(options: Handle, number: i32) -> i32;
     pub(crate) safe fn waxseal_write_options_destroy(options: Handle) -> i32;
@@ -206,6 +223,15 @@ unsafe extern "C" {
         family: Handle,
         key: *const u8,
         key_len: usize,
+        error: HandlePlace,
+    ) -> i32;
+    pub(crate) fn waxseal_batch_delete_range(
+        batch: Handle,
+        family: Handle,
+        start: *const u8,
+        start_len: usize,
+        end: *const u8,
+        end_len: usize,
         error: HandlePlace,
     ) -> i32;
     pub(crate) fn waxseal_batch_commit(batch: Handle, durability: i32, error: HandlePlace) -> i32;

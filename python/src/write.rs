@@ -4,7 +4,7 @@ use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
-use crate::arguments::bytes_of;
+use crate::arguments::{bound_of, bytes_of, lent_bound};
 use crate::batch_handle::BatchHandle;
 use crate::c::{self, Handle};
 use crate::interrupt;
@@ -70,6 +70,36 @@ impl Keyspace {
                     match options {
                         None => c::waxseal_delete(family, key.as_ptr(), key.len(), error),
                         Some(options) => c::waxseal_delete_with(family, options, key.as_ptr(), key.len(), error),
+                    }
+                }
+            })
+        });
+        settled(reader, py, answer)
+    }
+
+    /// Deletes all keys from `start` to `end`, `end` excluded; None is no bound. `durability` as of `put`.
+    #[pyo3(signature = (start=None, end=None, durability=None))]
+    fn delete_range(
+        slf: &Bound<'_, Self>,
+        start: Option<&Bound<'_, PyAny>>,
+        end: Option<&Bound<'_, PyAny>>,
+        durability: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let (py, reader) = (slf.py(), slf.as_super().get());
+        let (start, end) = (bound_of(start, "start")?, bound_of(end, "end")?);
+        let durability = durability_of(durability)?;
+        reader.shared.check(py)?;
+        let (family, start, end) = (reader.family, start.as_deref(), end.as_deref());
+        let answer = py.detach(|| {
+            with_durability(durability, |options, error| {
+                let ((start, start_len), (end, end_len)) = (lent_bound(start), lent_bound(end));
+                // SAFETY: the bounds are readable, the error is writable.
+                unsafe {
+                    match options {
+                        None => c::waxseal_delete_range(family, start, start_len, end, end_len, error),
+                        Some(options) => {
+                            c::waxseal_delete_range_with(family, options, start, start_len, end, end_len, error)
+                        }
                     }
                 }
             })

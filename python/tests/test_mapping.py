@@ -295,6 +295,46 @@ def test_batches_are_all_or_none(db):
         batch.put("key", b"")
 
 
+def test_ranges_are_deleted(db):
+    def left(start=None, end=None, **options):
+        db.update({bytes([letter]): b"" for letter in b"abcde"})
+        db.delete_range(start, end, **options)
+        return b"".join(db)
+
+    assert left(b"b", b"d") == b"ade"
+    assert left(bytearray(b"d")) == b"abc"
+    assert left(end=b"c", durability="sync") == b"cde"
+    assert left(b"c", b"c") == left(end=b"") == b"abcde"
+    assert left() == left(b"") == b""
+    with pytest.raises(waxseal.InvalidArgument):
+        left(b"d", b"b")
+    with pytest.raises(waxseal.InvalidArgument):
+        left(b"k" * 65_536)
+    with pytest.raises(TypeError, match="encode"):
+        left("a")
+    with pytest.raises(ValueError):
+        left(durability="maybe")
+    assert b"".join(db) == b"abcde"
+    users = db.family("users")
+    users[b"a"] = b""
+    with db.snapshot() as before, db.batch() as batch:
+        batch.put(b"f", b"")
+        batch.delete_range(b"b")
+        batch[b"g"] = b""
+        batch.delete_range(end=b"b", family=users)
+        assert len(batch) == 4 and len(before) == 5
+    assert b"".join(db) == b"ag" and not users
+    batch = db.batch()
+    with pytest.raises(waxseal.InvalidArgument):
+        batch.delete_range(b"d", b"b")
+        batch.commit()
+    with pytest.raises(TypeError, match="encode"):
+        db.batch().delete_range(end="a")
+    assert b"".join(db) == b"ag"
+    db.clear()
+    assert not db
+
+
 def test_durability_is_a_word(db):
     for word in ("none", "os", "sync", None):
         db.put(b"key", b"value", word)

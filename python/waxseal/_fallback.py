@@ -210,6 +210,10 @@ class Keyspace(Reader):
         data = _c.lent(key, "key")
         self._write("waxseal_delete", durability, data, len(data))
 
+    def delete_range(self, start: object = None, end: object = None, durability: Optional[str] = None) -> None:
+        """Deletes all keys from `start` to `end`, `end` excluded; None is no bound. `durability` as of `put`."""
+        self._write("waxseal_delete_range", durability, *_lent_bound(start, "start"), *_lent_bound(end, "end"))
+
     def _write(self, name: str, durability: Optional[str], *arguments: Any) -> None:
         number = _options.durability(durability)
         self._store.check()
@@ -256,6 +260,11 @@ def _pair(pair: Any) -> Tuple[bytes, bytes]:
     raise TypeError("each item is a pair of key and value")
 
 
+def _lent_bound(bound: object, what: str) -> Tuple[Optional[bytes], int]:
+    data = None if bound is None else _c.lent(bound, what)
+    return data, 0 if data is None else len(data)
+
+
 class Batch(_Open):
     """Writes that commit atomically, for a session: `Batch(store, db, keyspace, durability=None, session=0)`."""
 
@@ -290,6 +299,10 @@ class Batch(_Open):
         """Adds a write that deletes a key, in `family` or in the batch's own family."""
         data = _c.lent(key, "key")
         self._add("waxseal_batch_delete", family, data, len(data))
+
+    def delete_range(self, start: object = None, end: object = None, family: Optional[Keyspace] = None) -> None:
+        """Adds a write that deletes all keys from `start` to `end`, `end` excluded; None is no bound."""
+        self._add("waxseal_batch_delete_range", family, *_lent_bound(start, "start"), *_lent_bound(end, "end"))
 
     def _add(self, name: str, family: Optional[Keyspace], *arguments: Any) -> None:
         if family is not None and not isinstance(family, Keyspace):

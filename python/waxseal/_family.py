@@ -29,8 +29,6 @@ from ._tables import Fence, Table, barred_tables_of, fences_of, tables_of
 if TYPE_CHECKING:
     from typing_extensions import Buffer, Self
 
-#: Number of keys that `clear` deletes in one commit.
-_CLEARED_AT_ONCE = 10_000
 #: Name prefix of the store's own families.
 _OWN = "system_metadata."
 
@@ -164,13 +162,8 @@ class Family(ReadableFamily, Writable):
         return Batch(self._handles.store, self._handles.db, self, durability)
 
     def clear(self) -> None:
-        """Deletes all keys, in commits of 10,000 keys each."""
-        batch = self.batch()
-        for key in self:
-            batch.delete(key)
-            if len(batch) == _CLEARED_AT_ONCE:
-                batch.commit()
-        batch.commit()
+        """Deletes all keys, in one write."""
+        self.delete_range()
 
     def put_sealed(self, key: Buffer, value: Buffer, seal: Buffer, durability: Optional[str] = None) -> None:
         """Sets a key to a value with a seal computed at their origin: `seal_of(key, value)`.
