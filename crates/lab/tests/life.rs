@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use waxseal_lsm::compaction::debt::{Debt, Stall, StallLimits, debt, stall};
 use waxseal_lsm::compaction::pick::{
-    CompactionPlan, LevelShape, LevelSummary, OutputRange, PlanAction, TableFacts, pick,
+    CompactionPlan, LevelShape, LevelSummary, OutputRange, PlanAction, RangeDeleted, TableFacts, pick,
 };
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::MAX_SEQNO;
@@ -125,6 +125,8 @@ impl Life {
                 is_kept: false,
                 is_in_memory: false,
                 is_fenced: false,
+                range_deleted: RangeDeleted::No,
+                retains_nothing: false,
             });
             tables.collect()
         };

@@ -73,8 +73,11 @@ pub(super) fn drop_of(
     let mut plan: Option<CompactionPlan> = None;
     for (at, table) in summary.levels[level].iter().enumerate() {
         let is_free_of_others = || {
-            reason == Reason::RangeDelete && table.retains_nothing && !table.is_in_memory
-                || stands_alone(summary, level, at)
+            if reason == Reason::RangeDelete {
+                may_be_forgotten(summary, level, at)
+            } else {
+                stands_alone(summary, level, at)
+            }
         };
         if table.is_busy || table.is_fenced || !wanted(table) || !is_free_of_others() {
             continue;
@@ -103,6 +106,18 @@ pub(super) fn drop_of(
 fn has_gone(summary: &LevelSummary<'_>, table: &TableFacts<'_>) -> bool {
     let all = |count| planted!(LiveRecordsGoWithTheirTable, true, count == table.entries);
     table.expiry.is_some_and(|of| all(of.count) && of.all_by(summary.expired))
+}
+
+/// True if nobody may ask for a hidden record of a table: neither it nor a table beside it has a record that retains
+/// another. Records of memtables are newer than every range delete that hides a table, and what is below the range
+/// delete is not the version before them.
+fn may_be_forgotten(summary: &LevelSummary<'_>, level: usize, at: usize) -> bool {
+    let (order, table) = (summary.order, &summary.levels[level][at]);
+    let meets = |other: &TableFacts<'_>| {
+        order.compare(other.smallest, table.largest).is_le() && order.compare(table.smallest, other.largest).is_le()
+    };
+    let all = || summary.levels.iter().flatten();
+    !table.is_in_memory && all().filter(|other| meets(other)).all(|other| other.retains_nothing)
 }
 
 /// True if no other table and no memtable may hold a version of one of the table's keys.

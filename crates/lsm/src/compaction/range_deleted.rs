@@ -1,8 +1,8 @@
 //! Reclaims the space of records that range deletes hide. Pure.
 //!
 //! Drop:   a table is removed by an edit alone, unread, if range deletes hide all its records from every present and
-//!         future reader, nobody may ask for one of them (`TableMeta::retains_nothing`, or no other table and no
-//!         memtable overlaps it), and the table is neither quarantined nor in a lost range.
+//!         future reader, nobody may ask for one of them (`TableMeta::retains_nothing` of it and of every table that
+//!         overlaps it), and the table is neither quarantined nor in a lost range.
 //! Merge:  any other table with hidden records is compacted, and `rules` decide on each record: at once while a store
 //!         settles, otherwise when nothing is due and the family has many range deletes.
 //! Ends:   a rewritten table has no hidden record (`TableMeta::cleared_through`), or is excluded from being picked

@@ -753,9 +753,7 @@ impl Compactor {
             for (table, handle) in summary.levels.iter_mut().flatten().zip(tables) {
                 table.range_deleted = range_deleted::hidden_in(handle.meta(), &ranges, &horizon.boundaries);
                 if table.range_deleted == RangeDeleted::Wholly {
-                    let may_drop_unread = self.context().companions.may_drop_unread();
-                    let may_retain = !table.retains_nothing;
-                    table.is_in_memory = !may_drop_unread || may_retain && is_in_memory(view, table);
+                    table.is_in_memory = !self.context().companions.may_drop_unread();
                 }
             }
         }
