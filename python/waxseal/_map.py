@@ -214,6 +214,25 @@ class Readable(backend.Reader, _ReaderMapping):
         with self.iterator(include_value=False) as rows:
             return next(rows, None) is not None
 
+    def first_key_value(self) -> Optional[Tuple[bytes, bytes]]:
+        """Returns the first row in key order; None if there is no row. Raises CorruptionError if damage precedes the
+        first readable row."""
+        with self.iterator() as rows:
+            row: Optional[Tuple[bytes, bytes]] = next(rows, None)
+        return row
+
+    def last_key_value(self) -> Optional[Tuple[bytes, bytes]]:
+        """Returns the last row in key order; None if there is no row. Raises CorruptionError if damage follows the last
+        readable row."""
+        with self.iterator(reverse=True) as rows:
+            row: Optional[Tuple[bytes, bytes]] = next(rows, None)
+        return row
+
+    def is_empty(self) -> bool:
+        """Returns True if there is no row, at the cost of a seek and a step over each deleted row before the first
+        one."""
+        return not self
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Mapping):
             return NotImplemented

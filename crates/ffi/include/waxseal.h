@@ -3130,6 +3130,44 @@ int32_t waxseal_values_at(const waxseal_values_t *values, size_t index, waxseal_
 int32_t waxseal_values_destroy(waxseal_values_t *values);
 
 /**
+ * Returns copies of the first record's key and value, in key order. A null `snapshot` reads the current state.
+ * `WAXSEAL_NOT_FOUND` if no record exists: nothing is written. Costs a seek, and a step for each deleted and expired
+ * record before the first record.
+ *
+ * Thread-safe. On `WAXSEAL_OK` the caller owns `*key` and `*value` and frees them with `waxseal_bytes_destroy`.
+ * Errors: `WAXSEAL_CORRUPTION` if damage or a lost range precedes the first readable record; `WAXSEAL_IO`,
+ * `WAXSEAL_INVALID`, `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_first_key_value(const waxseal_family_t *family,
+                                const waxseal_snapshot_t *snapshot,
+                                waxseal_bytes_t **key,
+                                waxseal_bytes_t **value,
+                                waxseal_error_t **error);
+
+/**
+ * Returns copies of the last record's key and value: as `waxseal_first_key_value`, from the other end.
+ *
+ * Thread-safe. On `WAXSEAL_OK` the caller owns `*key` and `*value` and frees them with `waxseal_bytes_destroy`.
+ * Errors: as of `waxseal_first_key_value`.
+ */
+int32_t waxseal_last_key_value(const waxseal_family_t *family,
+                               const waxseal_snapshot_t *snapshot,
+                               waxseal_bytes_t **key,
+                               waxseal_bytes_t **value,
+                               waxseal_error_t **error);
+
+/**
+ * Stores true to `*is_empty` if no record exists. A null `snapshot` reads the current state. Costs as
+ * `waxseal_first_key_value`, and reads no large value.
+ *
+ * Thread-safe. Errors: as of `waxseal_first_key_value`.
+ */
+int32_t waxseal_is_empty(const waxseal_family_t *family,
+                         const waxseal_snapshot_t *snapshot,
+                         bool *is_empty,
+                         waxseal_error_t **error);
+
+/**
  * Creates an iterator over the records with keys in a range. A null `snapshot` reads the current state. A null `range`
  * means all keys.
  *

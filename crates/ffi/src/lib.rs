@@ -73,6 +73,8 @@ pub mod batch;
 
 pub mod get;
 
+pub mod ends;
+
 pub mod iter;
 
 pub mod seal;

@@ -64,6 +64,7 @@ mod builder;
 pub mod care;
 mod cursor;
 mod db;
+mod ends;
 mod entries;
 pub mod exchange;
 mod family;

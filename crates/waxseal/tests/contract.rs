@@ -100,6 +100,22 @@ fn keys_and_values() -> Result<()> {
 }
 
 #[test]
+fn first_and_last() -> Result<()> {
+    let db = Db::memory()?;
+    let cf = db.column_family("default")?;
+    assert!(cf.is_empty()?);
+    cf.put("a", "1")?;
+    let s: Snapshot = db.snapshot();
+    cf.put("b", "2")?;
+    let first: Option<(Slice, Slice)> = cf.first_key_value()?;
+    assert_eq!(first.unwrap().0, "a");
+    assert_eq!(cf.last_key_value()?.unwrap().1, "2");
+    assert_eq!(s.last_key_value(&cf)?, s.first_key_value(&cf)?);
+    assert!(!s.is_empty(&cf)?);
+    Ok(())
+}
+
+#[test]
 fn cursors_and_iterators() -> Result<()> {
     let db = Db::memory()?;
     let cf = db.column_family("default")?;

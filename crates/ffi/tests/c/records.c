@@ -68,6 +68,48 @@ static void a_buffer_takes_what_fits(void) {
     end_store(db, family);
 }
 
+static void the_ends_are_the_outermost_records(void) {
+    waxseal_family_t *family;
+    waxseal_db_t *db = memory_store(&family);
+    waxseal_snapshot_t *before = NULL;
+    waxseal_bytes_t *key = NULL, *value = NULL;
+    bool empty = false;
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_first_key_value(family, NULL, &key, &value, &error));
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_last_key_value(family, NULL, &key, &value, &error));
+    CHECK(key == NULL && value == NULL);
+    CHECK_OK(waxseal_is_empty(family, NULL, &empty, &error));
+    CHECK(empty);
+    CHECK_OK(waxseal_put(family, LIT("a"), LIT("1"), &error));
+    CHECK_OK(waxseal_put(family, LIT("b"), LIT("2"), &error));
+    CHECK_OK(waxseal_put(family, LIT("c"), LIT("3"), &error));
+    CHECK_OK(waxseal_snapshot_create(db, &before, &error));
+    CHECK_OK(waxseal_delete(family, LIT("a"), &error));
+    CHECK_OK(waxseal_first_key_value(family, NULL, &key, &value, &error));
+    CHECK_BYTES("b", waxseal_bytes_slice(key));
+    CHECK_BYTES("2", waxseal_bytes_slice(value));
+    CHECK_OK(waxseal_bytes_destroy(key));
+    CHECK_OK(waxseal_bytes_destroy(value));
+    CHECK_OK(waxseal_last_key_value(family, NULL, &key, &value, &error));
+    CHECK_BYTES("c", waxseal_bytes_slice(key));
+    CHECK_BYTES("3", waxseal_bytes_slice(value));
+    CHECK_OK(waxseal_bytes_destroy(key));
+    CHECK_OK(waxseal_bytes_destroy(value));
+    CHECK_OK(waxseal_delete(family, LIT("b"), &error));
+    CHECK_OK(waxseal_delete(family, LIT("c"), &error));
+    CHECK_OK(waxseal_is_empty(family, NULL, &empty, &error));
+    CHECK(empty);
+    CHECK_OK(waxseal_is_empty(family, before, &empty, &error));
+    CHECK(!empty);
+    CHECK_OK(waxseal_first_key_value(family, before, &key, &value, &error));
+    CHECK_BYTES("a", waxseal_bytes_slice(key));
+    CHECK_OK(waxseal_bytes_destroy(key));
+    CHECK_OK(waxseal_bytes_destroy(value));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_first_key_value(family, NULL, NULL, &value, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_is_empty(family, NULL, NULL, &error));
+    CHECK_OK(waxseal_snapshot_destroy(before));
+    end_store(db, family);
+}
+
 static void many_values_come_at_once(void) {
     waxseal_family_t *family;
     waxseal_db_t *db = memory_store(&family);
@@ -235,6 +277,7 @@ int main(void) {
     RUN(a_value_comes_back);
     RUN(empty_keys_and_values_are_keys_and_values);
     RUN(a_buffer_takes_what_fits);
+    RUN(the_ends_are_the_outermost_records);
     RUN(many_values_come_at_once);
     RUN(lengths_that_cannot_be_are_refused);
     RUN(the_longest_key_is_a_key);

@@ -172,6 +172,24 @@ impl AsyncColumnFamily {
         self.shared.read_many(&self.cf, None, keys).await
     }
 
+    /// Returns the first record in key order: see [`ColumnFamily::first_key_value`].
+    pub async fn first_key_value(&self) -> Result<Option<(Slice, Slice)>> {
+        let cf = self.cf.clone();
+        self.shared.look(move || cf.first_key_value()).await
+    }
+
+    /// Returns the last record in key order: see [`ColumnFamily::last_key_value`].
+    pub async fn last_key_value(&self) -> Result<Option<(Slice, Slice)>> {
+        let cf = self.cf.clone();
+        self.shared.look(move || cf.last_key_value()).await
+    }
+
+    /// Returns true if the family has no record: see [`ColumnFamily::is_empty`].
+    pub async fn is_empty(&self) -> Result<bool> {
+        let cf = self.cf.clone();
+        self.shared.look(move || cf.is_empty()).await
+    }
+
     /// Streams the records with keys in a range, in the family's current state: see [`ColumnFamily::range`].
     pub fn range(&self, range: impl KeyRange) -> RangeStream {
         RangeStream::new(self.cf.range(range), &self.shared)

@@ -83,6 +83,24 @@ impl AsyncSnapshot {
         self.shared.read_many(cf.blocking(), Some(&self.snapshot), keys).await
     }
 
+    /// Returns the first record of a family at the snapshot.
+    pub async fn first_key_value(&self, cf: &AsyncColumnFamily) -> Result<Option<(Slice, Slice)>> {
+        let (snapshot, cf) = (self.snapshot.clone(), cf.blocking().clone());
+        self.shared.look(move || snapshot.first_key_value(&cf)).await
+    }
+
+    /// Returns the last record of a family at the snapshot.
+    pub async fn last_key_value(&self, cf: &AsyncColumnFamily) -> Result<Option<(Slice, Slice)>> {
+        let (snapshot, cf) = (self.snapshot.clone(), cf.blocking().clone());
+        self.shared.look(move || snapshot.last_key_value(&cf)).await
+    }
+
+    /// Returns true if a family had no record at the snapshot.
+    pub async fn is_empty(&self, cf: &AsyncColumnFamily) -> Result<bool> {
+        let (snapshot, cf) = (self.snapshot.clone(), cf.blocking().clone());
+        self.shared.look(move || snapshot.is_empty(&cf)).await
+    }
+
     /// Streams the records with keys in a range.
     pub fn range(&self, cf: &AsyncColumnFamily, range: impl KeyRange) -> RangeStream {
         RangeStream::new(self.snapshot.range(cf.blocking(), range), &self.shared)

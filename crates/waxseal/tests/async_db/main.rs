@@ -6,6 +6,7 @@
 
 mod calls;
 mod dropped;
+mod ends;
 mod durable;
 mod streams;
 mod support;

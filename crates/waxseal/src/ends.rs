@@ -1,0 +1,105 @@
+//! The first and the last record of a family, and whether it has any.
+
+use std::ops::Bound;
+
+use waxseal_lsm::db::At;
+use waxseal_lsm::error::Result;
+use waxseal_lsm::read::UserCursor;
+
+use crate::inner::ColumnFamily;
+use crate::slice::Slice;
+use crate::snapshot::Snapshot;
+
+impl ColumnFamily {
+    /// Returns the first record in key order, or `None` if the family has no record.
+    ///
+    /// Errors: `Corruption` if damage or a lost range precedes the first readable record, because a lost record may
+    /// have been the first. Costs a seek, and a step for each tombstone and expired record before the first record.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let cf = waxseal::Db::memory()?.column_family("default")?;
+    /// assert_eq!(cf.first_key_value()?, None);
+    /// cf.put("a", "1")?;
+    /// cf.put("b", "2")?;
+    /// let (key, value) = cf.first_key_value()?.unwrap();
+    /// assert_eq!((&key[..], &value[..]), (&b"a"[..], &b"1"[..]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn first_key_value(&self) -> Result<Option<(Slice, Slice)>> {
+        outermost(self, At::Latest, UserCursor::first)
+    }
+
+    /// Returns the last record in key order, or `None` if the family has no record. Errors and cost: as of
+    /// [`first_key_value`](ColumnFamily::first_key_value), from the other end.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let cf = waxseal::Db::memory()?.column_family("default")?;
+    /// cf.put("a", "1")?;
+    /// cf.put("b", "2")?;
+    /// let (key, value) = cf.last_key_value()?.unwrap();
+    /// assert_eq!((&key[..], &value[..]), (&b"b"[..], &b"2"[..]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn last_key_value(&self) -> Result<Option<(Slice, Slice)>> {
+        outermost(self, At::Latest, UserCursor::last)
+    }
+
+    /// Returns true if the family has no record. Reads no value in a blob file. Errors and cost: as of
+    /// [`first_key_value`](ColumnFamily::first_key_value).
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let cf = waxseal::Db::memory()?.column_family("default")?;
+    /// cf.put("key", "value")?;
+    /// assert!(!cf.is_empty()?);
+    /// cf.delete("key")?;
+    /// assert!(cf.is_empty()?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn is_empty(&self) -> Result<bool> {
+        has_no_record(self, At::Latest)
+    }
+}
+
+impl Snapshot {
+    /// Returns the first record of a family at the snapshot: see [`ColumnFamily::first_key_value`].
+    pub fn first_key_value(&self, cf: &ColumnFamily) -> Result<Option<(Slice, Slice)>> {
+        outermost(cf, At::Snapshot(self.of(cf)?), UserCursor::first)
+    }
+
+    /// Returns the last record of a family at the snapshot: see [`ColumnFamily::last_key_value`].
+    pub fn last_key_value(&self, cf: &ColumnFamily) -> Result<Option<(Slice, Slice)>> {
+        outermost(cf, At::Snapshot(self.of(cf)?), UserCursor::last)
+    }
+
+    /// Returns true if a family had no record at the snapshot: see [`ColumnFamily::is_empty`].
+    pub fn is_empty(&self, cf: &ColumnFamily) -> Result<bool> {
+        has_no_record(cf, At::Snapshot(self.of(cf)?))
+    }
+}
+
+/// Copies the record that a cursor over the whole family reaches with `to`.
+fn outermost(
+    cf: &ColumnFamily,
+    at: At<'_>,
+    to: impl FnOnce(&mut UserCursor) -> Result<()>,
+) -> Result<Option<(Slice, Slice)>> {
+    let mut cursor = whole(cf, at)?;
+    to(&mut cursor)?;
+    Ok(cursor.valid().then(|| (cursor.key().into(), cursor.value().into())))
+}
+
+fn has_no_record(cf: &ColumnFamily, at: At<'_>) -> Result<bool> {
+    let mut cursor = whole(cf, at)?.without_values();
+    cursor.first()?;
+    Ok(!cursor.valid())
+}
+
+fn whole(cf: &ColumnFamily, at: At<'_>) -> Result<UserCursor> {
+    cf.inner.scan(cf, at, (Bound::Unbounded, Bound::Unbounded))
+}
