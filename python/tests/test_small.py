@@ -14,3 +14,14 @@ def test_the_ends_of_a_mapping(db):
     db.clear()
     assert db.is_empty() and not before.is_empty()
     assert before.first_key_value() == (b"a", b"1") and before.last_key_value() == (b"c", b"3")
+
+
+def test_a_length_is_estimated(db):
+    assert db.approximate_len() == 0
+    db.update({b"%04d" % n: b"value" for n in range(1000)})
+    assert 950 <= db.approximate_len() <= 1050
+    db.flush()
+    for n in range(500):
+        del db[b"%04d" % n]
+    assert 450 <= db.approximate_len() <= 550
+    assert db.family("other").approximate_len() == 0

@@ -240,6 +240,10 @@ class Family(ReadableFamily, Writable):
         )
         return entries_of(self._handles, iterator)
 
+    def approximate_len(self) -> int:
+        """Estimates the number of rows, at a cost that does not depend on the size of the family. `len` counts them."""
+        return self._handles.number("waxseal_approximate_len", self._family.handle)
+
     def approximate_size(self, start: Optional[Buffer] = None, stop: Optional[Buffer] = None) -> int:
         """Returns the approximate bytes of the store's files that hold keys from `start` to `stop`. Memtables are not
         counted."""

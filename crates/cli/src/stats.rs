@@ -75,6 +75,8 @@ struct FamilyStats {
     metrics: FamilyMetrics,
     lost: Vec<Fence>,
     quarantined: Vec<u64>,
+    /// Estimated number of rows.
+    about: u64,
     /// Number of rows that a scan returns, if they were counted.
     rows: Option<u64>,
 }
@@ -85,7 +87,8 @@ impl FamilyStats {
         let cf: Option<ColumnFamily> = db.column_family(&metrics.name).ok();
         let lost = cf.as_ref().map_or(Ok(Vec::new()), ColumnFamily::fences)?;
         let quarantined = cf.as_ref().map_or(Ok(Vec::new()), ColumnFamily::barred_tables)?;
-        Ok(FamilyStats { metrics: metrics.clone(), lost, quarantined, rows: None })
+        let about = cf.map_or(0, |cf| cf.approximate_len());
+        Ok(FamilyStats { metrics: metrics.clone(), lost, quarantined, about, rows: None })
     }
 
     fn is_damaged(&self) -> bool {
@@ -111,6 +114,7 @@ impl FamilyStats {
         let values = &self.metrics.values;
         let mut object = json!({
             "name": self.metrics.name,
+            "approximate_rows": self.about,
             "memtable_bytes": self.metrics.memtable_bytes,
             "frozen_memtables": self.metrics.frozen,
             "levels": levels_json(&self.metrics.levels),
@@ -141,7 +145,11 @@ fn range_json(range: &Fence, output: &Output) -> Value {
 
 fn print_family(state: &FamilyStats, output: &mut Output) -> Result<(), Failure> {
     let FamilyMetrics { name, memtable_bytes, levels, values, .. } = &state.metrics;
-    let rows = state.rows.map_or(String::new(), |rows| format!("  {}", counted(rows, "row", "rows")));
+    let rows = match state.rows {
+        Some(rows) => format!("  {}", counted(rows, "row", "rows")),
+        None if state.about > 0 => format!("  about {}", counted(state.about, "row", "rows")),
+        None => String::new(),
+    };
     output.line(format!("family {}{rows}", output.readable(name.as_bytes())))?;
     let held: Vec<_> = levels.iter().filter(|level| level.tables > 0).copied().collect();
     if !held.is_empty() {

@@ -221,6 +221,7 @@ fn upkeep() -> Result<()> {
     db.settle()?;
     cf.compact()?;
     let _: u64 = cf.approximate_size("a".."z")?;
+    assert_eq!(cf.approximate_len(), 1);
     db.checkpoint(dir.path().join("copy"))?;
     assert_eq!(Db::open(dir.path().join("copy"))?.column_family("default")?.get("k")?.unwrap(), "v");
     Ok(())

@@ -177,6 +177,9 @@ fn the_store_as_a_whole() {
     assert!(!tool.text(&["stats"]).contains("system_metadata"));
     assert!(tool.text(&["stats", "--all"]).contains("system_metadata.sessions"));
     assert!(tool.text(&["stats"]).contains("integrity: no known damage"));
+    let rows = tool.json(&["stats", "--rows"])["families"][0]["rows"].as_u64().unwrap();
+    assert_eq!(tool.json(&["stats"])["families"][0]["approximate_rows"], rows);
+    assert!(tool.text(&["stats"]).contains(&format!("family default  about {rows} row")));
 
     let copy = tool.path("copy");
     tool.ok(&[OsStr::new("checkpoint"), copy.as_os_str()]);

@@ -277,6 +277,9 @@ static void upkeep_answers(void) {
     CHECK_OK(waxseal_compact(family, &error));
     CHECK_OK(waxseal_approximate_size(family, NULL, &size, &error));
     CHECK(size > 0 && size != 77);
+    CHECK_OK(waxseal_approximate_len(family, &size, &error));
+    CHECK_NUMBER(1, size);
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_approximate_len(family, NULL, &error));
     CHECK_OK(waxseal_metric(db, LIT("flushes"), &size, &error));
     CHECK_NUMBER(1, size);
     CHECK_OK(waxseal_metric(db, LIT("family.default.level.0.records"), &size, &error));

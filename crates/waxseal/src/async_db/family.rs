@@ -217,6 +217,12 @@ impl AsyncColumnFamily {
         self.shared.look(move || cf.approximate_size(range)).await
     }
 
+    /// Estimates the number of records: see [`ColumnFamily::approximate_len`].
+    pub async fn approximate_len(&self) -> Result<u64> {
+        let cf = self.cf.clone();
+        self.shared.look(move || Ok(cf.approximate_len())).await
+    }
+
     async fn write(&self, write: Write<'_>, options: WriteOptions) -> Result<()> {
         let (mut batch, durability) = Batch::one(&self.cf, write, options)?;
         self.shared.commit(&mut batch, durability).await

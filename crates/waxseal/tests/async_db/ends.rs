@@ -21,6 +21,7 @@ fn the_ends_of_a_family_and_of_a_snapshot() {
         assert_eq!(snapshot.first_key_value(&cf).await.unwrap().unwrap().0, "a");
         assert_eq!(snapshot.last_key_value(&cf).await.unwrap().unwrap().1, "2");
         assert!(!cf.is_empty().await.unwrap() && !snapshot.is_empty(&cf).await.unwrap());
+        assert_eq!(cf.approximate_len().await.unwrap(), 2);
         db.close().await.unwrap();
     });
 }

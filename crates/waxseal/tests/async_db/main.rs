@@ -6,8 +6,8 @@
 
 mod calls;
 mod dropped;
-mod ends;
 mod durable;
+mod ends;
 mod streams;
 mod support;
 mod watched;

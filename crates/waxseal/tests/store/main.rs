@@ -1,6 +1,7 @@
 //! The public API on a real file system: one program, so that its parts link once.
 
 mod ends;
+mod estimate;
 mod expiry;
 mod face;
 mod old_values;

@@ -148,6 +148,15 @@ impl Db {
         Ok(total)
     }
 
+    /// Estimates the number of records that a scan of the family would return now. Reads no file if the lowest level
+    /// holds all data; otherwise it looks up about 1,000 sampled records of the memtables and upper levels. Damage only
+    /// makes the estimate worse. Fails with `Closed`.
+    pub fn approximate_len(&self, family: &Family) -> Result<u64> {
+        let catalog = self.open_inner()?.catalog();
+        let view = family.open_view()?;
+        Ok(catalog.reads.approximate_len(family, &view, catalog.read_point(At::Latest)?))
+    }
+
     /// Returns the record with its value if it is a pointer; returns any other record unchanged. The record must come
     /// from this family, and the caller must keep its table alive by a cursor, a snapshot or a `TableRef`. Fails with
     /// `Corruption` that names the key.

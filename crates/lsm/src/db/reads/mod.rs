@@ -15,6 +15,7 @@
 //! Costs: a cached `get` allocates nothing, takes no lock and writes no counter that another core writes.
 
 pub(super) mod cursor;
+mod estimate;
 pub(super) mod resident;
 pub(super) mod search;
 pub(super) mod values;
