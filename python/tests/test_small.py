@@ -1,5 +1,10 @@
 """Small operations of stores and families: the ends of a mapping, estimates, pauses, options."""
 
+import os
+
+import pytest
+
+import waxseal
 import waxseal
 
 
@@ -25,3 +30,19 @@ def test_a_length_is_estimated(db):
         del db[b"%04d" % n]
     assert 450 <= db.approximate_len() <= 550
     assert db.family("other").approximate_len() == 0
+
+
+def test_a_file_mode_keeps_others_out(path):
+    with waxseal.open(path, file_mode=0o600) as db:
+        db[b"key"] = b"value"
+        db.flush()
+        modes = {name: os.stat(os.path.join(path, name)).st_mode & 0o777 for name in os.listdir(path)}
+        assert modes and set(modes.values()) == {0o600}, modes
+    assert os.stat(path).st_mode & 0o777 == 0o700
+    for mode in (0o1600, 1 << 32 | 0o600, -1):
+        with pytest.raises(ValueError):
+            waxseal.open(path, file_mode=mode)
+    with pytest.raises(waxseal.InvalidArgument):
+        waxseal.open(path, file_mode=0o400)
+    with pytest.raises(TypeError):
+        waxseal.open(path, file_mode="0600")

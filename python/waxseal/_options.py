@@ -106,6 +106,14 @@ def size(value: object, name: str) -> int:
     return value
 
 
+def _mode(value: object) -> int:
+    """Validates a permission mode."""
+    mode = size(value, "file_mode")
+    if mode > 0o777:
+        raise ValueError(f"file_mode is {mode:#o}, which has more than the nine permission bits")
+    return mode
+
+
 def _lifetime(value: object) -> int:
     """Converts a time to live, a timedelta or seconds, to microseconds."""
     if isinstance(value, timedelta):
@@ -246,6 +254,8 @@ class Opening:
     def _set(self, name: str, value: Any) -> None:
         if name in _SIZES:
             self._put(name, size(value, name))
+        elif name == "file_mode":
+            self._put(name, _mode(value))
         elif name in _SWITCHES:
             self._put(name, switch(value, name))
         elif name in _CHECKS:

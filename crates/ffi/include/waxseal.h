@@ -2369,6 +2369,15 @@ int32_t waxseal_options_set_create_if_missing(waxseal_options_t *options, bool c
 int32_t waxseal_options_set_beside_other_files(waxseal_options_t *options, bool allow);
 
 /**
+ * Permission mode of the files that the store creates, less the bits of the process's umask, as in `0600`. A directory
+ * that it creates can be searched by everyone whom the mode lets read. Existing files keep their mode. Default:
+ * everything that the umask leaves. The open refuses a mode under which the owner cannot read and write.
+ *
+ * One thread at a time.
+ */
+int32_t waxseal_options_set_file_mode(waxseal_options_t *options, uint32_t mode);
+
+/**
  * Whether the open fails if the store already exists. Default false.
  *
  * One thread at a time.

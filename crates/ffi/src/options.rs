@@ -193,6 +193,12 @@ setters! {
     /// and files with names that a store would use, are refused either way.
     fn waxseal_options_set_beside_other_files(options: *mut waxseal_options_t, allow: bool) =>
         beside_other_files = allow;
+
+    /// Permission mode of the files that the store creates, less the bits of the process's umask, as in `0600`. A
+    /// directory that it creates can be searched by everyone whom the mode lets read. Existing files keep their mode.
+    /// Default: everything that the umask leaves. The open refuses a mode under which the owner cannot read and write.
+    fn waxseal_options_set_file_mode(options: *mut waxseal_options_t, mode: u32) =>
+        file_mode = mode;
 }
 
 setters! {

@@ -101,6 +101,11 @@ pub struct Settings {
     /// Whether a store may be created in a directory that holds other files. Default false. A directory with another
     /// engine's files, or with files whose names a store would use, is always refused.
     pub beside_other_files: bool,
+    /// Permission mode of the files that the store creates, less the bits of the process's umask: 0o600 keeps other users
+    /// out. A directory that it creates, also for a checkpoint or an export, can be searched by everyone whom the mode
+    /// lets read. Existing files keep their mode. The owner must be able to read and write, and only the nine permission
+    /// bits may be set. Not stored. Default `None`: everything that the umask leaves.
+    pub file_mode: Option<u32>,
     /// Whether opening an existing store fails. Default false.
     pub error_if_exists: bool,
     /// Whether an open may cut off log bytes that are proved to be missing or damaged. They are set aside and reported.
@@ -140,6 +145,7 @@ impl Default for Settings {
             durability: Durability::Os,
             create_if_missing: true,
             beside_other_files: false,
+            file_mode: None,
             error_if_exists: false,
             accept_loss: false,
             trash_bytes: 0,
@@ -176,6 +182,10 @@ impl Settings {
             ),
             ((1..=256).contains(&self.background_threads), "background_threads must lie between 1 and 256"),
             ((1..=64).contains(&self.subcompactions), "subcompactions must lie between 1 and 64"),
+            (
+                self.file_mode.is_none_or(|mode| mode & 0o600 == 0o600 && mode <= 0o777),
+                "file_mode must lie between 0o600 and 0o777, and let the owner read and write",
+            ),
         ];
         faults(&checks)
     }

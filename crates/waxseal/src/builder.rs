@@ -185,6 +185,23 @@ impl Builder {
         self
     }
 
+    /// Permission mode of the files that the store creates, less the bits of the process's umask. Default: everything that
+    /// the umask leaves. A directory that it creates can be searched by everyone whom the mode lets read. Existing files
+    /// keep their mode. [`open`](Builder::open) fails with `Invalid` unless the owner may read and write.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// let db = waxseal::Db::builder(path).file_mode(0o600).open()?; // the owner alone
+    /// # db.close()
+    /// # }
+    /// ```
+    pub fn file_mode(mut self, mode: u32) -> Builder {
+        self.settings.file_mode = Some(mode);
+        self
+    }
+
     /// Whether the newest log bytes are kept in a mapped file where the file system allows it, so that a commit needs
     /// no system call. Default true. False makes every commit a `write`.
     pub fn wal_mapped(mut self, mapped: bool) -> Builder {

@@ -82,7 +82,7 @@ impl MemoryFsState {
 
     fn open(&mut self, at: TreePath, how: Open) -> io::Result<Arc<dyn File>> {
         let content = match how {
-            Open::Create => self.create(at)?,
+            Open::Create | Open::CreateMode(_) => self.create(at)?,
             Open::Read | Open::Write => self.existing(&at)?,
         };
         Ok(Arc::new(MemoryFile { content, writable: how != Open::Read }))

@@ -64,7 +64,14 @@ impl Env {
     /// Returns this environment for a store in `dir`: its files are reached through the open directory (`StoreFs`).
     #[must_use]
     pub fn within(self, dir: &Path) -> Env {
-        Env { fs: Arc::new(StoreFs::new(self.fs, dir)), ..self }
+        let mode = self.fs.file_mode();
+        self.within_mode(dir, mode)
+    }
+
+    /// Returns this environment for a store in `dir` whose new files get a permission mode.
+    #[must_use]
+    pub(crate) fn within_mode(self, dir: &Path, mode: Option<u32>) -> Env {
+        Env { fs: Arc::new(StoreFs::new(self.fs, dir).creating(mode)), ..self }
     }
 }
 
@@ -92,6 +99,16 @@ pub enum Open {
     Write,
     /// A new file, for reading and writing; fails if the name exists.
     Create,
+    /// A new file like `Create`, with this permission mode less the bits of the process's umask. A file system without
+    /// modes ignores the mode.
+    CreateMode(u32),
+}
+
+impl Open {
+    /// Returns true if a new file is created.
+    pub fn creates(self) -> bool {
+        matches!(self, Open::Create | Open::CreateMode(_))
+    }
 }
 
 /// The kernel and device that hold pages written to a file. As long as kernel and device stay the same, no page is
@@ -131,6 +148,15 @@ pub trait Fs: Send + Sync + fmt::Debug {
     }
     /// Creates a directory and its parents; succeeds if the directory exists.
     fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
+    /// Creates a directory like `create_dir_all`, with this permission mode less the bits of the process's umask. Parents
+    /// get the default mode. A file system without modes ignores the mode.
+    fn create_dir_mode(&self, dir: &Path, _mode: u32) -> io::Result<()> {
+        self.create_dir_all(dir)
+    }
+    /// Returns the permission mode of new files, if this file system sets one.
+    fn file_mode(&self) -> Option<u32> {
+        None
+    }
     /// Removes an empty directory.
     fn remove_dir(&self, dir: &Path) -> io::Result<()>;
     /// Returns true if a file or directory with this name exists.

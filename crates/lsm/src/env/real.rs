@@ -30,7 +30,11 @@ pub struct RealFs;
 impl Fs for RealFs {
     fn open(&self, path: &Path, how: Open) -> io::Result<Arc<dyn File>> {
         let mut options = OpenOptions::new();
-        options.read(true).write(how != Open::Read).create_new(how == Open::Create);
+        options.read(true).write(how != Open::Read).create_new(how.creates());
+        #[cfg(unix)]
+        if let Open::CreateMode(mode) = how {
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode);
+        }
         // Opening a pipe in the place of a file would wait for a writer. Regular files ignore the flag.
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, rustix::fs::OFlags::NONBLOCK.bits() as i32);
@@ -72,6 +76,18 @@ impl Fs for RealFs {
 
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
         fs::create_dir_all(dir)
+    }
+
+    fn create_dir_mode(&self, dir: &Path, mode: u32) -> io::Result<()> {
+        if let Some(parent) = dir.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        let mut builder = fs::DirBuilder::new();
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, mode);
+        match builder.create(dir) {
+            Err(error) if !dir.is_dir() => Err(error),
+            _ => Ok(()),
+        }
     }
 
     fn remove_dir(&self, dir: &Path) -> io::Result<()> {

@@ -28,6 +28,8 @@ use super::{Dir, DirEntry, File, FileStamp, Fs, Lock, Machine, Open};
 pub struct StoreFs {
     inner: Arc<dyn Fs>,
     dir: PathBuf,
+    /// The permission mode of files that it creates; `None`: the file system's default.
+    mode: Option<u32>,
     /// The open files of the store.
     files: FileTracker,
     held: Mutex<HeldDir>,
@@ -56,12 +58,19 @@ impl StoreFs {
         StoreFs {
             inner,
             dir: dir.to_owned(),
+            mode: None,
             files: FileTracker::default(),
             held: Mutex::default(),
             locked: Mutex::default(),
             pinned: Mutex::default(),
             failed: Mutex::default(),
         }
+    }
+
+    /// Returns it with a permission mode for the files and directories that it creates.
+    #[must_use]
+    pub(super) fn creating(self, mode: Option<u32>) -> StoreFs {
+        StoreFs { mode, ..self }
     }
 
     /// Returns the open directory.
@@ -144,7 +153,11 @@ impl StoreFs {
 
 impl Fs for StoreFs {
     fn open(&self, path: &Path, how: Open) -> io::Result<Arc<dyn File>> {
-        let named = if how == Open::Create { self.changing(path)? } else { self.named(path)? };
+        let named = if how.creates() { self.changing(path)? } else { self.named(path)? };
+        let how = match (how, self.mode) {
+            (Open::Create, Some(mode)) => Open::CreateMode(mode),
+            (how, _) => how,
+        };
         let opened = match named {
             Some((dir, name)) => dir.open(name, how).map_err(|error| self.missing(error))?,
             None => self.inner.open(path, how)?,
@@ -202,8 +215,16 @@ impl Fs for StoreFs {
         self.at(dir)?.map_or_else(|| self.inner.entries(dir), |held| held.entries())
     }
 
+    /// A directory can be searched by everyone whom the mode lets read its files.
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
-        self.inner.create_dir_all(dir)
+        match self.mode {
+            Some(mode) => self.inner.create_dir_mode(dir, mode | (mode & 0o444) >> 2),
+            None => self.inner.create_dir_all(dir),
+        }
+    }
+
+    fn file_mode(&self) -> Option<u32> {
+        self.mode
     }
 
     /// Removes the directory at a path; the store's own directory only if the path still leads to that directory.
@@ -253,6 +274,12 @@ impl Fs for StoreFs {
 
     fn lock(&self, path: &Path, holder: &str) -> io::Result<Result<Box<dyn Lock>, String>> {
         let Some((dir, name)) = self.named(path)? else { return self.inner.lock(path, holder) };
+        if let Some(mode) = self.mode {
+            match dir.open(name, Open::CreateMode(mode)) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                _ => {}
+            }
+        }
         let taken: Arc<dyn Lock> = match dir.lock_file(name, holder)? {
             Ok(taken) => Arc::from(taken),
             Err(holder) => return Ok(Err(holder)),

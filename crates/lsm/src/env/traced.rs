@@ -80,7 +80,7 @@ impl Trace {
 
     /// Records the result of an open.
     fn open(&self, name: String, how: Open, mut inner: io::Result<Arc<dyn File>>) -> io::Result<Arc<dyn File>> {
-        if how == Open::Create {
+        if how.creates() {
             inner = self.line(format_args!("create {name}"), inner);
         }
         Ok(Arc::new(TracedFile { inner: inner?, name: name.into(), trace: self.clone() }))
@@ -129,6 +129,11 @@ impl Fs for TracedFs {
 
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
         self.trace.line(format_args!("create-dir {}", self.trace.name(dir)), self.inner.create_dir_all(dir))
+    }
+
+    fn create_dir_mode(&self, dir: &Path, mode: u32) -> io::Result<()> {
+        let line = format_args!("create-dir {} {mode:o}", self.trace.name(dir));
+        self.trace.line(line, self.inner.create_dir_mode(dir, mode))
     }
 
     fn remove_dir(&self, dir: &Path) -> io::Result<()> {

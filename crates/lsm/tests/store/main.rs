@@ -6,6 +6,7 @@ mod closing;
 mod damage;
 mod directories;
 mod epoch;
+mod file_mode;
 mod footprint;
 mod integrity;
 mod jobs;

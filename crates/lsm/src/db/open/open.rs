@@ -47,7 +47,7 @@ use crate::planted;
 pub(in crate::db) fn open(dir: &Path, settings: Settings, parts: Parts) -> Result<Arc<StoreHandle>> {
     validate(&settings, &parts)?;
     let outside = parts.env.clone();
-    let parts = Parts { env: parts.env.within(dir), ..parts };
+    let parts = Parts { env: parts.env.within_mode(dir, settings.file_mode), ..parts };
     let (held, is_new) = prepare_directory(dir, &settings, &parts.env)?;
     let notifier = Notifier::new(parts.listener.clone());
     let opening = Opening { dir, settings: &settings, parts: &parts, notifier: &notifier, kept: None };

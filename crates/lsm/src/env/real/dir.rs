@@ -18,6 +18,9 @@ use crate::env::{Dir, DirEntry, File, FileStamp, Lock, Machine, Open};
 /// Number of attempts to open a lock file that another process removes or replaces before it is locked.
 const LOCK_ATTEMPTS: usize = 8;
 
+/// The mode of a file whose creator asks for none: everything that the umask leaves.
+const DEFAULT_MODE: u32 = 0o666;
+
 /// An open directory.
 #[derive(Debug)]
 pub(super) struct RealDir(Arc<StdFile>);
@@ -37,8 +40,8 @@ impl RealDir {
         Ok(rustix::fs::linkat(CWD, from, &*self.0, name, AtFlags::empty())?)
     }
 
-    fn open_file(&self, name: &str, flags: OFlags) -> io::Result<StdFile> {
-        let mode = Mode::from_raw_mode(0o666);
+    fn open_file(&self, name: &str, flags: OFlags, mode: u32) -> io::Result<StdFile> {
+        let mode = Mode::from_raw_mode(mode);
         // Opening a pipe in the place of a file would wait for a writer. Regular files ignore the flag.
         let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK;
         Ok(retry_on_intr(|| rustix::fs::openat(&*self.0, name, flags, mode))?.into())
@@ -93,9 +96,10 @@ impl Dir for RealDir {
         let flags = match how {
             Open::Read => OFlags::RDONLY,
             Open::Write => OFlags::RDWR,
-            Open::Create => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
+            Open::Create | Open::CreateMode(_) => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
         };
-        Ok(Arc::new(RealFile(self.open_file(name, flags)?)))
+        let mode = if let Open::CreateMode(mode) = how { mode } else { DEFAULT_MODE };
+        Ok(Arc::new(RealFile(self.open_file(name, flags, mode)?)))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -162,7 +166,7 @@ impl Dir for RealDir {
 
     fn lock_file(&self, name: &str, holder: &str) -> io::Result<Result<Box<dyn Lock>, String>> {
         for _ in 0..LOCK_ATTEMPTS {
-            let mut file = self.open_file(name, OFlags::RDWR | OFlags::CREATE)?;
+            let mut file = self.open_file(name, OFlags::RDWR | OFlags::CREATE, DEFAULT_MODE)?;
             match file.try_lock() {
                 Ok(()) => {}
                 Err(fs::TryLockError::WouldBlock) => {

@@ -254,7 +254,7 @@ impl SimFs {
     ) -> io::Result<Arc<dyn File>> {
         let mut state = self.state();
         let file = match how {
-            Open::Create => state.create(epoch, at)?,
+            Open::Create | Open::CreateMode(_) => state.create(epoch, at)?,
             Open::Read | Open::Write => {
                 state.begin(epoch, StepKind::Look)?;
                 find(&state.live)?
