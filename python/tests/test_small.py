@@ -46,3 +46,23 @@ def test_a_file_mode_keeps_others_out(path):
         waxseal.open(path, file_mode=0o400)
     with pytest.raises(TypeError):
         waxseal.open(path, file_mode="0600")
+
+
+def test_background_work_pauses(path):
+    db = waxseal.open(path, memtable_bytes=1 << 16)
+    with db.pause_background() as pause:
+        with db.pause_background():
+            pass
+        before = db.numbers()["flushes"]
+        db[b"key"] = b"value" * 20_000
+        assert db.numbers()["flushes"] == before
+        db.flush()
+        assert db.numbers()["flushes"] == before + 1
+    pause.close()
+    with pytest.raises(waxseal.ClosedError):
+        pause.__enter__()
+    left = db.pause_background()
+    db.close()
+    left.close()
+    with pytest.raises(waxseal.ClosedError):
+        db.pause_background()

@@ -18,6 +18,7 @@ from ._errors import Error, InvalidArgument, MakeError, NoStoreError, make_error
 from ._family import Batch, Family, encoded_name, family_names, open_family
 from ._handles import Handles
 from ._options import DEFAULT_FAMILY, Comparator, Opening, Order, Verify, family_options
+from ._pause import Pause
 from ._registry import Asker, text
 from ._snapshot import Snapshot
 from ._tables import Case, cases_of
@@ -269,6 +270,14 @@ class DB(Family, Asker):
     def settle(self) -> None:
         """Flushes, compacts until little space is garbage, and shrinks the log; see the guide."""
         self._handles.call("waxseal_settle", self._handles.db)
+
+    def pause_background(self) -> Pause:
+        """Pauses background work until the result is closed: no flush and no compaction starts by itself.
+
+        Use it as a context manager. Writers stay bounded: jobs that a slowed or stopped writer needs still run. Explicit
+        calls such as `flush` do their work. Pauses may overlap, and closing the store ends all of them.
+        """
+        return Pause(self._handles)
 
     def refresh(self) -> None:
         """Catches up with the writing process, registrations included, in a store opened with mode "r"."""

@@ -932,6 +932,12 @@ typedef struct waxseal_meta_iter_t waxseal_meta_iter_t;
 typedef struct waxseal_options_t waxseal_options_t;
 
 /**
+ * A pause of a store's background work. Usable from any thread. Destroyed by `waxseal_pause_destroy`, which ends the
+ * pause, before or after its store is closed.
+ */
+typedef struct waxseal_pause_t waxseal_pause_t;
+
+/**
  * A metadata provider for `waxseal_options_add_provider`. Used by one thread at a time.
  */
 typedef struct waxseal_provider_t waxseal_provider_t;
@@ -2727,6 +2733,26 @@ int32_t waxseal_recovery(const waxseal_db_t *db,
                          waxseal_recovery_t *recovery,
                          waxseal_bytes_t **set_aside,
                          waxseal_error_t **error);
+
+/**
+ * Pauses background work until the pause is destroyed: no flush and no compaction starts by itself. Returns once the
+ * running jobs have ended; a call from a listener, or while writers wait for jobs, returns at once.
+ *
+ * Writers stay bounded: while memtables or the log are so full that writers are slowed down, flushes run, and while
+ * writers are stopped, compactions run too. Explicit calls such as `waxseal_flush` do their work. Pauses may overlap;
+ * the last one to end resumes the work. Closing the store ends all of them.
+ *
+ * Thread-safe. On success the caller owns `*pause` and frees it with `waxseal_pause_destroy`. Errors:
+ * `WAXSEAL_CLOSED`, `WAXSEAL_INTERRUPTED`.
+ */
+int32_t waxseal_pause_background(waxseal_db_t *db, waxseal_pause_t **pause, waxseal_error_t **error);
+
+/**
+ * Ends a pause. Null is allowed; a destroyed pause is `WAXSEAL_CLOSED`.
+ *
+ * Thread-safe.
+ */
+int32_t waxseal_pause_destroy(waxseal_pause_t *pause);
 
 /**
  * Opens the column family with this name, and creates it if it does not exist; `default` always exists. In a store

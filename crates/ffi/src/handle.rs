@@ -67,6 +67,7 @@ pub(crate) enum HandleKind {
     Tables,
     Fences,
     Cases,
+    Pause,
 }
 
 impl HandleKind {

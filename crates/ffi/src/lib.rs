@@ -61,6 +61,7 @@ pub mod write_options;
 pub mod db;
 pub mod interrupt;
 pub mod metrics;
+pub mod pause;
 
 pub mod family;
 pub mod range;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use waxseal_lsm::db::{self as engine, FamilyMetrics, Metrics, RecoveryReport};
+use waxseal_lsm::db::{self as engine, BackgroundPause, FamilyMetrics, Metrics, RecoveryReport};
 use waxseal_lsm::env::Env;
 use waxseal_lsm::error::Result;
 use waxseal_lsm::names::is_system_name;
@@ -163,6 +163,29 @@ impl Db {
     pub fn settle(&self) -> Result<()> {
         self.inner.check_open()?;
         self.inner.engine.settle()
+    }
+
+    /// Pauses background work until the returned value is dropped: no flush and no compaction starts by itself. For a
+    /// copy of the directory by other means, or a phase in which the device belongs to something else.
+    ///
+    /// Returns once the running jobs have ended; a call from a listener, or while writers wait for jobs, returns at once.
+    /// Writers stay bounded: while memtables or the log are so full that writers are slowed down, flushes run, and while
+    /// writers are stopped, compactions run too. Explicit calls such as [`flush`](Db::flush) and [`settle`](Db::settle)
+    /// do their work. Pauses may overlap; the last one to end resumes the work. Closing the store ends all of them.
+    /// Errors: `Closed`.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let db = waxseal::Db::memory()?;
+    /// let pause = db.pause_background()?;
+    /// db.column_family("default")?.put("key", "value")?; // writes go on
+    /// drop(pause);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn pause_background(&self) -> Result<BackgroundPause> {
+        self.inner.check_open()?;
+        self.inner.engine.pause_background()
     }
 
     /// Copies the current state of the store into a new directory. After a crash the copy is complete or absent.

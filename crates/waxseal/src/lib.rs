@@ -98,7 +98,9 @@ pub use slice::Slice;
 pub use snapshot::Snapshot;
 pub use tables::TableInfo;
 
-pub use waxseal_lsm::db::{Event, FamilyMetrics, LevelMetrics, Listener, Metrics, RecoveryReport, WalMetrics};
+pub use waxseal_lsm::db::{
+    BackgroundPause, Event, FamilyMetrics, LevelMetrics, Listener, Metrics, RecoveryReport, WalMetrics,
+};
 pub use waxseal_lsm::error::{Damage, Error, ErrorKind, OrderMismatch, Result, Verdict};
 pub use waxseal_lsm::interrupt;
 pub use waxseal_lsm::key_text::{KeyText, RangeText};

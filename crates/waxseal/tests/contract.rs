@@ -218,6 +218,7 @@ fn upkeep() -> Result<()> {
     cf.put("k", "v")?;
     db.sync()?;
     db.flush()?;
+    drop(db.pause_background()?);
     db.settle()?;
     cf.compact()?;
     let _: u64 = cf.approximate_size("a".."z")?;

@@ -265,6 +265,24 @@ static void a_checkpoint_is_a_store(void) {
     end_store(db, family);
 }
 
+static void background_work_pauses(void) {
+    waxseal_family_t *family;
+    waxseal_db_t *db = memory_store(&family);
+    waxseal_pause_t *one = NULL, *other = NULL;
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_pause_background(db, NULL, &error));
+    CHECK_OK(waxseal_pause_background(db, &one, &error));
+    CHECK_OK(waxseal_pause_background(db, &other, &error));
+    CHECK_OK(waxseal_put(family, LIT("a"), LIT("1"), &error));
+    CHECK_OK(waxseal_flush(db, &error)); /* an explicit call does its work */
+    CHECK_OK(waxseal_pause_destroy(one));
+    CHECK_STATUS(WAXSEAL_CLOSED, waxseal_pause_destroy(one));
+    CHECK_OK(waxseal_settle(db, &error));
+    CHECK_OK(waxseal_family_destroy(family));
+    CHECK_OK(waxseal_close(db, &error));
+    CHECK_FAILS(WAXSEAL_CLOSED, waxseal_pause_background(db, &one, &error));
+    CHECK_OK(waxseal_pause_destroy(other));
+}
+
 static void upkeep_answers(void) {
     waxseal_family_t *family;
     waxseal_db_t *db = memory_store(&family);
@@ -376,6 +394,7 @@ int main(void) {
     RUN(options_that_cannot_be_are_refused);
     RUN(a_reader_sees_and_writes_nothing);
     RUN(a_checkpoint_is_a_store);
+    RUN(background_work_pauses);
     RUN(upkeep_answers);
     RUN(an_open_says_what_it_found);
     RUN(a_closed_store_answers_closed);

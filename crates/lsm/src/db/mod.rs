@@ -44,6 +44,7 @@ pub use maintenance::replace::{HeldTables, Replacement};
 pub use notify::events::{Event, Listener, Silent};
 pub use notify::notifier::IntegrityMetrics;
 pub use open::opening::Parts;
+pub use open::pause::BackgroundPause;
 pub use open::recover::RecoveryReport;
 pub use reads::versions::{RecordLocation, RecordPlace};
 pub use state::family::{DEFAULT_FAMILY, Family};

@@ -15,6 +15,7 @@ mod lost;
 mod moved;
 mod opening;
 mod panics;
+mod pause;
 mod read_only;
 mod reader;
 mod replace;

@@ -28,7 +28,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tokio::task::coop::consume_budget;
-use waxseal_lsm::db::{Metrics, RecoveryReport};
+use waxseal_lsm::db::{BackgroundPause, Metrics, RecoveryReport};
 use waxseal_lsm::error::Result;
 use waxseal_lsm::options::CfOptions;
 use waxseal_registry::Session as Who;
@@ -288,6 +288,11 @@ impl AsyncDb {
     /// Flushes, compacts, and frees disk space: see [`Db::settle`].
     pub async fn settle(&self) -> Result<()> {
         self.run(Db::settle).await
+    }
+
+    /// Pauses background work until the returned value is dropped: see [`Db::pause_background`].
+    pub async fn pause_background(&self) -> Result<BackgroundPause> {
+        self.run(Db::pause_background).await
     }
 
     /// Copies the current state of the store to a new directory: see [`Db::checkpoint`].

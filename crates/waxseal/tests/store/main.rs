@@ -6,6 +6,7 @@ mod expiry;
 mod face;
 mod old_values;
 mod ranges;
+mod pause;
 mod registry;
 mod seals;
 mod sizes;

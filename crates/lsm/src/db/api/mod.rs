@@ -21,6 +21,7 @@ use crate::batch::Batch;
 use crate::db::jobs::ddl;
 use crate::db::open::inner::{StoreHandle, StoreInner, forked};
 use crate::db::open::opening::Parts;
+use crate::db::open::pause::BackgroundPause;
 use crate::db::open::recover::RecoveryReport;
 use crate::db::open::{directory, open};
 use crate::db::state::context::Access;
@@ -380,6 +381,16 @@ impl Db {
     /// The numbers of one family, by its name: `metrics` looks at the tables of all. None if there is no such family.
     pub fn family_metrics(&self, name: &str) -> Option<FamilyMetrics> {
         self.inner().catalog().families().named(name).map(metrics::of_family)
+    }
+
+    /// Pauses background work until the result is dropped: no flush and no compaction starts by itself. Returns once
+    /// running jobs have ended, except in a call from a listener, and while writers wait for jobs.
+    ///
+    /// Writers are bounded as always: once they are slowed down because memtables or the log are full, flushes run, and
+    /// once they are stopped, compactions too. Explicit calls (`flush`, `compact`, `settle`) do their work. Several pauses
+    /// may overlap. Closing the store ends all of them. Fails with `Closed`.
+    pub fn pause_background(&self) -> Result<BackgroundPause> {
+        BackgroundPause::begin(self.open_inner()?)
     }
 
     /// Performs one step of background work; returns true if work was done. For stores in stepped mode.

@@ -5,13 +5,15 @@
 //! lane that runs out of disk space retries later: acknowledged data is not affected, and writers that need the space
 //! get an error.
 
+use std::cell::Cell;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::compaction::Stall;
 use crate::env::work::{Bell, Mode, Signal, lock};
-use crate::error::Error;
+use crate::error::{Error, Result};
+use crate::interrupt;
 
 /// A kind of background work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,6 +30,9 @@ pub(in crate::db) const LANES: [Lane; 3] = [Lane::Log, Lane::Flush, Lane::Compac
 
 /// Delay before a lane retries a failed step.
 pub(in crate::db) const RETRY: Duration = Duration::from_millis(100);
+
+/// Interval at which a thread that waits for running jobs looks for an interrupt.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// Shortest sleep, 200 µs: a shorter one would cost more than it delays.
 pub(in crate::db) const LEAST_SLEEP_NANOS: u64 = 200_000;
@@ -51,8 +56,31 @@ pub(crate) struct LaneSignals {
     /// The stall that tables alone require, as of the last change of tables. Locked from reading the debt to the
     /// decision, so that a decision from older data never replaces a newer one.
     deciding: Mutex<Stall>,
+    /// Number of pauses in force: see `holds_back`.
+    pauses: AtomicUsize,
+    /// Number of steps in which a lane flushes or merges now.
+    running: AtomicUsize,
     /// True if so many memtables wait for their flush that writers must check the active memtable's fullness.
     watches: AtomicBool,
+}
+
+thread_local! {
+    /// Number of counted steps that this thread performs.
+    static STEPS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// A step of a lane; holds the signals that count it.
+pub(in crate::db) struct LaneStep<'a>(Option<&'a LaneSignals>);
+
+impl Drop for LaneStep<'_> {
+    fn drop(&mut self) {
+        let Some(lanes) = self.0 else { return };
+        STEPS.set(STEPS.get() - 1);
+        lanes.running.fetch_sub(1, Ordering::SeqCst);
+        if lanes.pauses() > 0 {
+            lanes.changed();
+        }
+    }
 }
 
 #[derive(Default)]
@@ -72,8 +100,66 @@ impl LaneSignals {
             stall: AtomicU64::new(0),
             owed: AtomicU64::new(0),
             deciding: Mutex::new(Stall::Go),
+            pauses: AtomicUsize::new(0),
+            running: AtomicUsize::new(0),
             watches: AtomicBool::new(false),
         }
+    }
+
+    /// Begins a step of a lane; `None` while a pause holds the lane back.
+    pub(in crate::db) fn begin_step(&self, lane: Lane) -> Option<LaneStep<'_>> {
+        let counted = (lane != Lane::Log).then_some(self);
+        // Counted before the look at the pauses, so that a pause sees each step that does not see the pause.
+        if counted.is_some() {
+            self.running.fetch_add(1, Ordering::SeqCst);
+            STEPS.set(STEPS.get() + 1);
+        }
+        let step = LaneStep(counted);
+        if self.holds_back(lane) { None } else { Some(step) }
+    }
+
+    /// Returns true if a lane begins no job: background work is paused, and no writer waits for the lane. A writer that
+    /// is slowed down or stopped waits for flushes, and one that is stopped for merges too.
+    fn holds_back(&self, lane: Lane) -> bool {
+        let is_paused = self.pauses.load(Ordering::SeqCst) > 0;
+        is_paused
+            && match (lane, self.stall()) {
+                (Lane::Log, _) => false,
+                (Lane::Flush, stall) => stall == Stall::Go,
+                (Lane::Compact, stall) => stall != Stall::Stop,
+            }
+    }
+
+    /// Returns the number of pauses in force.
+    pub(in crate::db) fn pauses(&self) -> usize {
+        self.pauses.load(Ordering::Relaxed)
+    }
+
+    /// Begins a pause.
+    pub(in crate::db) fn pause(&self) {
+        self.pauses.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Ends a pause.
+    pub(in crate::db) fn resume(&self) {
+        self.pauses.fetch_sub(1, Ordering::SeqCst);
+        self.kick(Lane::Flush);
+        self.kick(Lane::Compact);
+    }
+
+    /// Waits until the steps that a pause did not prevent have ended. Returns at once on a thread that performs such a
+    /// step itself (a listener's call), and while writers wait for jobs.
+    pub(in crate::db) fn wait_for_pause(&self) -> Result<()> {
+        let mut state = self.state.lock();
+        while STEPS.get() == 0
+            && self.running.load(Ordering::SeqCst) > 0
+            && self.stall() == Stall::Go
+            && !self.is_stopping()
+        {
+            interrupt::check()?;
+            state = self.state.wait(state, Some(LOOK_AGAIN));
+        }
+        Ok(())
     }
 
     /// Wakes a lane that may have work.
@@ -145,6 +231,10 @@ impl LaneSignals {
         let before = self.stall.swap(word, Ordering::Relaxed);
         if before != word {
             self.changed();
+            if word != 0 && self.pauses() > 0 {
+                self.kick(Lane::Flush); // which may have seen the pause and no waiting writer
+                self.kick(Lane::Compact);
+            }
         }
         if (before == 0) != (word == 0) {
             on_change(word != 0);

@@ -59,8 +59,10 @@ impl StoreInner {
         }
     }
 
-    /// Performs one step in a lane, records and reports its failure, and catches a panic of a callback.
+    /// Performs one step in a lane, unless a pause holds it back. Records and reports its failure, and catches a panic of
+    /// a callback.
     fn try_step(&self, lane: Lane) -> Result<bool> {
+        let Some(_step) = self.lanes().begin_step(lane) else { return Ok(false) };
         self.store_log().catch_panic(lane, || self.step_and_report(lane))
     }
 

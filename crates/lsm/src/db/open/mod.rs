@@ -6,6 +6,7 @@
 //! inner.rs       `StoreInner`: the open store behind its handles, and closing it
 //! recover.rs     manifest -> families, log -> memtables -> tables, then a fresh log (I16)
 //! replay.rs      log frames -> memtables -> level-0 tables
+//! pause.rs       pauses of background work
 //! opening.rs     the inputs of an open
 //! directory.rs   lock, creation and removal of the directory
 //! ```
@@ -15,5 +16,6 @@ pub(super) mod directory;
 pub(super) mod inner;
 pub(super) mod open;
 pub(super) mod opening;
+pub(super) mod pause;
 pub(super) mod recover;
 mod replay;
