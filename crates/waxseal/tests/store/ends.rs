@@ -86,6 +86,7 @@ fn other_stores_and_closed_ones_are_refused() -> Result<()> {
 
 /// The first block is destroyed: nobody knows whether an intact record is the first.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a test of damage writes to files")]
 fn damage_before_the_first_record_is_an_error() -> Result<()> {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("store");

@@ -39,7 +39,7 @@ fn open_on(fs: &Arc<MemoryFs>, clock: &Arc<ManualClock>) -> Result<(Db, ColumnFa
 
 /// Returns the key of a number, in an order that no other order of numbers shares.
 fn key(n: u32) -> [u8; 4] {
-    n.wrapping_mul(0x9e37_79b1).to_be_bytes()
+    n.wrapping_mul(0x9e37_79b1).to_le_bytes()
 }
 
 fn put(cf: &ColumnFamily, numbers: std::ops::Range<u32>) -> Result<()> {

@@ -16,7 +16,7 @@ fn writers_on_threads_stay_bounded_during_a_pause() -> Result<()> {
             let cf = &cf;
             scope.spawn(move || {
                 for n in 0..10_000u32 {
-                    cf.put([&[thread][..], &n.to_be_bytes()].concat(), [0; 300]).unwrap();
+                    cf.put([&[thread][..], &n.to_le_bytes()].concat(), [0; 300]).unwrap();
                 }
             });
         }
@@ -52,7 +52,7 @@ fn a_listener_may_pause() -> Result<()> {
     *listener.db.lock().unwrap() = Some(db.clone());
     let cf = db.column_family("default")?;
     for n in 0..5000u32 {
-        cf.put(n.to_be_bytes(), [0; 300])?;
+        cf.put(n.to_le_bytes(), [0; 300])?;
     }
     db.settle()?;
     assert!(listener.pauses.load(Ordering::Relaxed) > 0);
