@@ -58,7 +58,7 @@ macro_rules! named {
 #[allow(clippy::unnecessary_cast, reason = "most of them are u64, some are sizes")]
 fn fixed(metrics: &Metrics) -> Vec<(&'static str, u64)> {
     let all = named! { metrics:
-        visible_seqno, snapshots, flushes, flushed_bytes, compactions, moves, compacted_read, compacted_written,
+        visible_seqno, snapshots, oldest_snapshot_nanos, oldest_cursor_nanos, background_pauses, flushes, flushed_bytes, compactions, moves, compacted_read, compacted_written,
         subcompactions, paced_nanos, stalls, stall_nanos, longest_stall_nanos, manifest_rotations, mended,
         adopted, values_moved, values_unreadable, expired, dropped_tables, dropped_bytes, open_tables,
         open_files, index_bytes;

@@ -99,7 +99,8 @@ pub use snapshot::Snapshot;
 pub use tables::TableInfo;
 
 pub use waxseal_lsm::db::{
-    BackgroundPause, Event, FamilyMetrics, LevelMetrics, Listener, Metrics, RecoveryReport, WalMetrics,
+    BackgroundPause, Event, FamilyMetrics, LevelMetrics, Listener, Metrics, OLD_READER_NANOS, OldReader,
+    RecoveryReport, WalMetrics,
 };
 pub use waxseal_lsm::error::{Damage, Error, ErrorKind, OrderMismatch, Result, Verdict};
 pub use waxseal_lsm::interrupt;

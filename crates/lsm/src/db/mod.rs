@@ -41,7 +41,7 @@ pub use api::metrics::{FamilyMetrics, LevelMetrics, Metrics, ValueMetrics, WalMe
 pub use maintenance::examine::{MemoryRef, TableRef};
 pub use maintenance::ingest::{Ingested, Raw};
 pub use maintenance::replace::{HeldTables, Replacement};
-pub use notify::events::{Event, Listener, Silent};
+pub use notify::events::{Event, Listener, OLD_READER_NANOS, OldReader, Silent};
 pub use notify::notifier::IntegrityMetrics;
 pub use open::opening::Parts;
 pub use open::pause::BackgroundPause;

@@ -4,6 +4,7 @@ mod ends;
 mod estimate;
 mod expiry;
 mod face;
+mod old_readers;
 mod old_values;
 mod ranges;
 mod pause;

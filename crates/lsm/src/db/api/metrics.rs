@@ -25,6 +25,13 @@ pub struct Metrics {
     pub visible_seqno: u64,
     /// Number of live snapshots.
     pub snapshots: usize,
+    /// Age of the oldest live snapshot; 0 without one.
+    pub oldest_snapshot_nanos: u64,
+    /// Time since the memtables or tables that the oldest cursor reads were replaced; 0 if every cursor reads the current
+    /// ones, and so keeps nothing alive. Snapshots of a read-only store count here too.
+    pub oldest_cursor_nanos: u64,
+    /// Pauses of background work in force.
+    pub background_pauses: usize,
     /// Flushes since open.
     pub flushes: u64,
     /// Bytes written by flushes.
@@ -240,14 +247,18 @@ fn wal_metrics(write_path: &WritePath, wal: &Wal<Body>) -> WalMetrics {
 
 /// Returns the metrics of a store.
 pub(in crate::db) fn metrics(write_path: &WritePath) -> Metrics {
-    let families = write_path.catalog().families();
-    let families = families.by_id.values().map(of_family);
+    let all = write_path.catalog().families();
+    let families = all.by_id.values().map(of_family);
+    let (now, oldest) = (write_path.catalog().reads.expiry_clock().now(), write_path.catalog().snapshots.oldest());
     let (counters, open_tables) = (&write_path.context().counters, write_path.catalog().open_tables.now());
     let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     Metrics {
         families: families.collect(),
         visible_seqno: write_path.store_log().visible(),
         snapshots: write_path.catalog().snapshots.count(),
+        oldest_snapshot_nanos: oldest.map_or(0, |oldest| now.saturating_sub(oldest).saturating_mul(1000)),
+        oldest_cursor_nanos: all.by_id.values().map(Family::oldest_reader_nanos).max().unwrap_or(0),
+        background_pauses: write_path.lanes().pauses(),
         flushes: get(&counters.flushes),
         flushed_bytes: get(&counters.flushed_bytes),
         compactions: get(&counters.compactions),
@@ -305,6 +316,14 @@ impl fmt::Display for Metrics {
             writeln!(f, "expired records dropped {}, {} tables of them unread", self.expired, self.dropped_tables)?;
         }
         writeln!(f, "visible seqno {}, snapshots {}", self.visible_seqno, self.snapshots)?;
+        if self.oldest_snapshot_nanos.max(self.oldest_cursor_nanos) > 0 {
+            let [snapshot, cursor] =
+                [self.oldest_snapshot_nanos, self.oldest_cursor_nanos].map(|age| age / 1_000_000_000);
+            writeln!(f, "oldest snapshot {snapshot} s, oldest cursor {cursor} s")?;
+        }
+        if self.background_pauses > 0 {
+            writeln!(f, "background work paused ({} pauses)", self.background_pauses)?;
+        }
         writeln!(f, "flushes {} ({} B written)", self.flushes, self.flushed_bytes)?;
         writeln!(
             f,

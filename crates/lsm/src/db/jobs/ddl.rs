@@ -73,7 +73,8 @@ pub(in crate::db) fn create_families(
         let table_cache = table_cache(&name, &options, shared, seen_by);
         let levels = Arc::new(TableLevels::empty(options.order.clone()));
         let shape = MemtableShape::of(&flusher.context().settings);
-        let family = Family::new(id, &name, options.clone(), shape, table_cache, levels);
+        let clock = flusher.context().env.clock.clone();
+        let family = Family::new(id, &name, options.clone(), (shape, clock), table_cache, levels);
         families.add(family.clone());
         made.push(family);
         if options.system.is_none() {

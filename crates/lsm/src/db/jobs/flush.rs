@@ -24,7 +24,7 @@ use crate::cursor::Cursor;
 use crate::db::catalog::Catalog;
 use crate::db::catalog::event_rows::{DueEvents, event_rows_due};
 use crate::db::catalog::view_change::Replaced;
-use crate::db::notify::events::Event;
+use crate::db::notify::events::{Event, OLD_READER_NANOS, OldReader};
 use crate::db::notify::lanes::Lane;
 use crate::db::state::family::{Family, Generation};
 use crate::db::state::store_log::LogPosition;
@@ -45,6 +45,7 @@ impl Flusher {
         let _job = self.job()?;
         let through = self.write_path().freeze(&choose)?;
         self.flush_frozen(&choose, through)?;
+        self.report_old_readers();
         Ok(through)
     }
 
@@ -54,6 +55,7 @@ impl Flusher {
         if self.catalog().flush_is_due() {
             let job = self.job()?;
             let flushed = self.flush_frozen(&|_| true, Seqno::MAX);
+            self.report_old_readers();
             drop(job);
             // Removing obsolete files may free the space that the flush lacks.
             if self.catalog().obsolete.remove_one(self.context()) && flushed.is_err() {
@@ -69,6 +71,20 @@ impl Flusher {
             return Ok(true);
         }
         sealed
+    }
+
+    /// Queues an event for a snapshot or a cursor that has become old.
+    fn report_old_readers(&self) {
+        let now = self.catalog().reads.expiry_clock().now();
+        let snapshot = self.catalog().snapshots.newly_old(now, OLD_READER_NANOS / 1000);
+        if let Some(micros) = snapshot {
+            self.notifier().queue(Event::OldReader { reader: OldReader::Snapshot, nanos: micros.saturating_mul(1000) });
+        }
+        let families = self.catalog().families();
+        let cursor = families.by_id.values().filter_map(|family| family.newly_old_reader_nanos(OLD_READER_NANOS)).max();
+        if let Some(nanos) = cursor {
+            self.notifier().queue(Event::OldReader { reader: OldReader::Cursor, nanos });
+        }
     }
 
     /// Flushes the memtables of the chosen families that were frozen at commits up to `through`. The caller holds

@@ -81,11 +81,31 @@ pub enum Event {
         /// True if the store acknowledges no more commits until it is reopened (I09).
         halted: bool,
     },
+    /// A snapshot or a cursor has been kept for more than `OLD_READER_NANOS` (one hour): the versions, memtables and files
+    /// that it sees take space. Reported once for each snapshot or replaced view, after a flush.
+    OldReader {
+        /// What is old.
+        reader: OldReader,
+        /// Its age: of a snapshot since it was taken, of a cursor since the state that it reads was replaced.
+        nanos: u64,
+    },
     /// Write throttling began (true) or ended (false).
     Stalled {
         /// True while writers are throttled.
         stalled: bool,
     },
+}
+
+/// Age above which a snapshot or cursor is reported, in nanoseconds: one hour.
+pub const OLD_READER_NANOS: u64 = 3_600_000_000_000;
+
+/// What keeps old versions or files.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OldReader {
+    /// A snapshot, which keeps the versions that it sees.
+    Snapshot,
+    /// A cursor or iterator, which keeps the memtables and files that it reads.
+    Cursor,
 }
 
 /// Receives events. An implementation must return soon and must not write to the store. The calling thread is one of

@@ -491,7 +491,9 @@ impl Opening<'_> {
             let levels = TableLevels::new(options.order.clone(), handles)?;
             let levels = Arc::new(levels);
             let shape = MemtableShape::of(self.settings);
-            let family = Family::new(stored.id, &stored.name, options, shape, table_cache.clone(), levels.clone());
+            let clock = self.env().clock.clone();
+            let family =
+                Family::new(stored.id, &stored.name, options, (shape, clock), table_cache.clone(), levels.clone());
             if planted!(FenceForgottenAfterReopen, false, !stored.lost_ranges.is_empty()) {
                 let lost_ranges: Vec<_> =
                     stored.lost_ranges.iter().map(|(id, lost_range)| (*id, lost_range.clone())).collect();

@@ -1,15 +1,15 @@
 //! Estimates how many records of a family a scan would return.
 //!
 //! In:     a view and the time at which expiry is judged. Out: the estimate.
-//! Sum:    the exact number is a sum over all records: 1 for a live value, less 1 if the next older version of its key
-//!         is a live value. Over the versions of one key the sum is 1 if the newest one is a live value, and 0 if not.
+//! Sum:    each record contributes 1 if it is a live value, less 1 if the next older version of its key is a live value.
+//!         The contributions of one key's versions add up to 1 if its newest version is a live value, otherwise to 0.
 //! Counts: records of the lowest level have no older versions below, so the manifest's counts are their sum. A table
 //!         with tombstones is an exception: it may hold older versions, or not.
-//! Sample: the sum over all other records is the mean over a sample, times their number. The sample is `SAMPLES`
-//!         records, or `LEAST` of each table if these are more. A settled store has at most an eighth of its bytes
-//!         above the lowest level, so an error of the mean matters an eighth.
-//! Cost:   nothing but counts if the lowest level holds all data, without tombstones. Otherwise at most a block for each sampled position,
-//!         a look-up for each sampled record, and a step for each record of the memtables.
+//! Sample: the sum over all other records is the mean over a sample, times their number. A scan of the sources draws
+//!         `SAMPLES` records in total, but at least `LEAST` from each source. A settled store has at most an eighth of
+//!         its bytes above the lowest level, so an error of the mean matters an eighth.
+//! Cost:   nothing but counts if the lowest level holds all data, without tombstones. Otherwise at most a block for each
+//!         sampled position, a look-up for each sampled record, and a step for each record of the memtables.
 //! Errors: a sampled record that cannot be judged because of damage is left out.
 
 use std::sync::Arc;
@@ -104,7 +104,7 @@ impl Reads {
         sum.max(0.0).round() as u64
     }
 
-    /// Returns the record's term of the sum; `None` for a record that is neither a value nor a tombstone.
+    /// Returns the contribution of a value or a tombstone; `None` for other kinds of record.
     fn contribution(&self, of: (&Family, &View), record: &Record<'_>, now: ReadPoint) -> Result<Option<i64>> {
         if !record.kind.is_value() && record.kind.logical() != Kind::Delete {
             return Ok(None);

@@ -10,6 +10,8 @@ use std::sync::{Arc, Mutex};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 
+use super::replaced_views::ReplacedViews;
+use crate::env::Clock;
 use crate::env::work::lock;
 use crate::error::{Error, Result};
 use crate::lost_range::LostRange;
@@ -314,6 +316,9 @@ struct FamilyInner {
     view: ArcSwap<View>,
     /// Incremented when another memtable becomes the active one.
     active_number: AtomicU64,
+    /// The views before, while readers hold them.
+    replaced: ReplacedViews<View>,
+    clock: Arc<dyn Clock>,
     /// Held while a new view is built from the current one; never during I/O.
     changing: Mutex<()>,
     dropped: AtomicBool,
@@ -328,7 +333,7 @@ impl Family {
         id: u32,
         name: &str,
         options: CfOptions,
-        shape: MemtableShape,
+        (shape, clock): (MemtableShape, Arc<dyn Clock>),
         table_cache: Arc<TableCache<Arc<Table>>>,
         levels: Arc<TableLevels>,
     ) -> Family {
@@ -354,6 +359,8 @@ impl Family {
             shape,
             view,
             active_number,
+            replaced: ReplacedViews::default(),
+            clock,
             changing,
             dropped,
             table_cache,
@@ -441,6 +448,19 @@ impl Family {
             self.0.active_number.store(self.0.active_number.load(Ordering::Relaxed) + 1, Ordering::Release);
         }
         self.0.view.store(Arc::new(next));
+        self.0.replaced.add(&before, self.0.clock.monotonic_nanos());
+    }
+
+    /// Returns the time since the oldest view that a reader holds was replaced, in nanoseconds; 0 if nobody holds an old
+    /// view.
+    pub(crate) fn oldest_reader_nanos(&self) -> u64 {
+        let now = self.0.clock.monotonic_nanos();
+        self.0.replaced.oldest().map_or(0, |oldest| now.saturating_sub(oldest))
+    }
+
+    /// Returns the same once for each such view, if it is above `most`.
+    pub(crate) fn newly_old_reader_nanos(&self, most: u64) -> Option<u64> {
+        self.0.replaced.newly_old(self.0.clock.monotonic_nanos(), most)
     }
 
     /// Returns the memtable that receives new records, for the applying thread to cache. Called only under the apply
@@ -574,6 +594,7 @@ impl FamilyInner {
         let (levels, taken) = renewed(&before.levels);
         if taken > 0 {
             self.view.store(Arc::new(View { levels: Arc::new(levels), ..View::clone(&before) }));
+            self.replaced.add(&before, self.clock.monotonic_nanos());
         }
         taken
     }

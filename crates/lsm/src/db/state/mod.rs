@@ -5,13 +5,14 @@
 //! context.rs    `StoreContext`: environment, settings, record protector; counters.rs: numbers of background work
 //! snapshot.rs   snapshots, and the versions that they keep (I08)
 //! tables.rs     the table opener of a family
-//! family.rs     families, and the view that readers load
+//! family.rs     families, and the view that readers load; replaced_views.rs: the views before
 //! ```
 
 pub(super) mod context;
 pub(super) mod counters;
 pub(super) mod family;
 mod panics;
+mod replaced_views;
 pub(super) mod snapshot;
 pub(super) mod store_log;
 pub(super) mod tables;

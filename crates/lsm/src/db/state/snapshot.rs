@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use arc_swap::{ArcSwapOption, Guard};
@@ -19,6 +20,8 @@ pub(crate) struct Snapshots {
     live: Mutex<BTreeMap<Moment, usize>>,
     /// Snapshots that hold views, so that closing the store can take the views back.
     holding: Mutex<Holding>,
+    /// The time of the last snapshot that was reported as old.
+    reported: AtomicU64,
 }
 
 #[derive(Default)]
@@ -108,6 +111,18 @@ impl Snapshots {
         let earliest = live.keys().map(|(_, micros)| *micros).min();
         planted!(SnapshotTimeIgnored => let earliest = None);
         Horizon { boundaries: boundaries(live), expired: earliest.map_or(now, |earliest| earliest.min(now)) }
+    }
+
+    /// Returns the time at which the oldest live snapshot was taken, in microseconds since 1970.
+    pub(crate) fn oldest(&self) -> Option<u64> {
+        lock(&self.live).keys().map(|(_, micros)| *micros).min()
+    }
+
+    /// Returns the age in microseconds of the oldest snapshot, once, if it is above `most`.
+    pub(crate) fn newly_old(&self, now: u64, most: u64) -> Option<u64> {
+        let oldest = self.oldest()?;
+        let age = now.saturating_sub(oldest);
+        (age > most && self.reported.swap(oldest, Ordering::Relaxed) != oldest).then_some(age)
     }
 
     /// Returns the number of live snapshots.
