@@ -86,6 +86,7 @@ pub enum Bug {
     AdoptionInCompleteFile,
     LossNotFencedByRepair,
     RulesNotCompared,
+    ConditionNotCompared,
     KeyBoundToAnotherOperation,
     EmittedRowsShownLate,
     EventsLostWithTheirFamily,
@@ -167,7 +168,7 @@ pub enum Bug {
 
 impl Bug {
     /// All planted bugs that the engine's own tests find.
-    pub const ALL: [Bug; 107] = [
+    pub const ALL: [Bug; 108] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -210,6 +211,7 @@ impl Bug {
         Bug::AdoptionInCompleteFile,
         Bug::LossNotFencedByRepair,
         Bug::RulesNotCompared,
+        Bug::ConditionNotCompared,
         Bug::KeyBoundToAnotherOperation,
         Bug::EmittedRowsShownLate,
         Bug::EventsLostWithTheirFamily,

@@ -7,6 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::planted;
+use crate::record::Seqno;
+
+use super::holds::HoldId;
 
 /// The condition under which a batch is ordered. If it does not hold, the commit returns `None` and changes nothing.
 /// The caller must then rebuild the batch. The default accepts every epoch and leaves it unchanged.
@@ -19,8 +22,14 @@ pub struct Precondition {
     then: EpochChange,
     /// If true, the batch is rejected instead of ordered whenever ordering would wait or write to a file.
     pub(crate) at_once: bool,
+    /// True if the batch has a time, or requires a certain next seqno. Plain writes check this field only.
+    is_conditional: bool,
+    /// The hold that the batch passes: its own, or every hold.
+    pub(crate) hold: HoldId,
     /// Time of the batch on its creator's clock; 0 if it has no time.
     time: u64,
+    /// The seqno that the batch must get; 0 if any.
+    next_seqno: Seqno,
 }
 
 impl Precondition {
@@ -36,7 +45,37 @@ impl Precondition {
     #[inline]
     #[must_use]
     pub fn at_time(self, time: u64) -> Precondition {
-        Precondition { time, ..self }
+        Precondition { time, is_conditional: true, ..self }
+    }
+
+    /// Requires in addition that the configuration epoch is still `epoch`.
+    #[inline]
+    #[must_use]
+    pub fn in_epoch(self, epoch: u64) -> Precondition {
+        Precondition { word: epoch, mask: u64::MAX, ..self }
+    }
+
+    /// Requires that no batch was ordered after `seqno`, whichever keys it writes. A batch that depends on reads at
+    /// `seqno` is then ordered exactly there, so it is linearizable beside all other commits. If the precondition
+    /// fails, the caller reads again what it depends on.
+    #[inline]
+    #[must_use]
+    pub fn unchanged_since(self, seqno: Seqno) -> Precondition {
+        Precondition { next_seqno: seqno.saturating_add(1), is_conditional: true, ..self }
+    }
+
+    /// Lets the batch pass the hold of its own thread.
+    #[must_use]
+    pub(crate) fn within(self, hold: HoldId) -> Precondition {
+        Precondition { hold, ..self }
+    }
+
+    /// Lets the batch pass every hold ([`OptimisticRead`](crate::db::OptimisticRead)). For a caller whose lock the
+    /// holder may need: it waits for the hold before it takes that lock (`Db::await_holds`).
+    #[inline]
+    #[must_use]
+    pub fn passing_holds(self) -> Precondition {
+        Precondition { hold: HoldId::ANY, ..self }
     }
 
     /// The commit needs no waiting and no file access: writers are not stalled, the log is mapped and has space, the
@@ -103,22 +142,30 @@ impl Epoch {
         &self.last_time
     }
 
-    /// True if a batch must be rejected: the epoch differs from its own in a masked bit, or a batch of the same or a
-    /// later time was already ordered. The caller holds the order lock.
-    #[inline]
-    pub(super) fn rejects(&self, under: &Precondition) -> bool {
-        let is_late = || planted!(TimesNotCompared, false, under.time <= self.last_time.load(Ordering::Relaxed));
+    /// True if a batch must be rejected: the epoch differs from its own in a masked bit, a batch of the same or a later
+    /// time was already ordered, or the next seqno is not the required one. The caller holds the order lock.
+    #[inline(always)]
+    pub(super) fn rejects(&self, under: &Precondition, next_seqno: Seqno) -> bool {
         let changed = (self.word.0.load(Ordering::Relaxed) ^ under.word) & under.mask;
-        planted!(RulesNotCompared, false, changed != 0) || under.time != 0 && is_late()
+        planted!(RulesNotCompared, false, changed != 0) || under.is_conditional && self.is_late(under, next_seqno)
+    }
+
+    /// True if a batch with a time was ordered at the same or a later time, or if the next seqno is not the required
+    /// one.
+    #[inline]
+    fn is_late(&self, under: &Precondition, next_seqno: Seqno) -> bool {
+        let is_late = || planted!(TimesNotCompared, false, under.time <= self.last_time.load(Ordering::Relaxed));
+        let is_behind = planted!(ConditionNotCompared, false, under.next_seqno != next_seqno);
+        under.time != 0 && is_late() || under.next_seqno != 0 && is_behind
     }
 
     /// Applies the change of a batch that is ordered now, and publishes its time. The caller holds the order lock.
-    #[inline]
+    #[inline(always)]
     pub(super) fn pass(&self, under: &Precondition) {
         if under.changes_epoch() {
             self.change(under.then);
         }
-        if under.time != 0 {
+        if under.is_conditional && under.time != 0 {
             self.last_time.store(under.time, Ordering::Release);
         }
     }

@@ -29,6 +29,8 @@ use crate::record::Seqno;
 
 use super::blocks::first_bytes;
 use super::epoch::{Epoch, EpochChange, Precondition};
+use super::hold::Hold;
+use super::holds::HoldId;
 use super::limits::LogLimits;
 use super::metrics::LogMetrics;
 use super::order::{Filler, FrameOrder, OrderStep, Placement};
@@ -189,6 +191,24 @@ impl<T> Wal<T> {
         self.epoch.last_time()
     }
 
+    /// Takes a hold on the order: commits of other threads wait until it ends, at most 10 ms (`hold.rs`).
+    pub fn hold(&self) -> Hold<'_, T> {
+        self.stream.hold()
+    }
+
+    /// Waits until the holds that exist now have ended, at most 10 ms for one. Without a hold, it costs one load.
+    #[inline]
+    pub fn await_holds(&self) {
+        if self.stream.is_held.load(Ordering::Relaxed) {
+            drop(self.stream.pass_holds(self.stream.order.lock(), HoldId::default()));
+        }
+    }
+
+    /// Returns the seqno of the last operation that was ordered.
+    pub fn last_seqno(&self) -> Seqno {
+        self.stream.order.lock().next_seqno - 1
+    }
+
     /// Returns the published offset up to which all frames are whole.
     #[inline]
     pub fn whole_up_to(&self) -> u64 {
@@ -242,12 +262,21 @@ impl<T> Wal<T> {
         }
         let mut filler: Option<Filler> = None;
         let mut waits_since = None;
+        let mut waited_for_hold = false;
         let mut order = stream.order.lock();
         let kind = loop {
             if stream.has_failed() || order.closed {
                 drop(order);
                 stream.check()?;
                 return Err(Error::closed());
+            }
+            if order.holds.is_held() && under.hold != HoldId::ANY && !waited_for_hold {
+                if under.at_once {
+                    return Ok(None);
+                }
+                waited_for_hold = true;
+                order = stream.pass_holds(order, under.hold);
+                continue;
             }
             match order.next_step(length, stream.limits) {
                 OrderStep::Place(kind) => break kind,
@@ -279,7 +308,7 @@ impl<T> Wal<T> {
             let waited = stream.env.clock.monotonic_nanos().saturating_sub(since);
             stream.metrics.longest_wait_nanos.fetch_max(waited, Ordering::Relaxed);
         }
-        if self.epoch.rejects(under) || under.at_once && !self.goes_at_once(&mut order, kind) {
+        if self.epoch.rejects(under, order.next_seqno) || under.at_once && !self.goes_at_once(&mut order, kind) {
             drop(order);
             filler.map_or(Ok(()), |filler| stream.copy_filler(&filler))?;
             return Ok(None);
@@ -320,7 +349,7 @@ impl<T> Wal<T> {
         let mut order = stream.order.lock();
         if stream.has_failed()
             || order.closed
-            || self.epoch.rejects(under)
+            || self.epoch.rejects(under, order.next_seqno)
             || !order.is_all_taken(|sequence| stream.is_copied(sequence))
             || !order.is_easy(length, &stream.limits)
         {

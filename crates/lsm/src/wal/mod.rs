@@ -5,12 +5,13 @@
 //! sync.rs           one leader a group: pad, drain, fdatasync, witness
 //! log.rs            `Wal`: order, copy, take, acknowledge; the fast path does the first three in one step
 //! supply.rs         makes the next segment ahead of its use, recycles retired ones, reserves blocks, trims
+//! hold.rs           lets one optimistic commit after another have the order for itself
 //! stream.rs         frames on their way: ring -> segment, in whole pages; what is whole; whether the log has failed
 //! order.rs          short mutex: seqno, placement and link of a frame; what a frame must wait for
 //! group.rs          the threads that wait for a sync: who leads, and when
 //! epoch.rs          preconditions for ordering a batch
 //! preallocation.rs  when the next segments are made
-//! blocks.rs, frame_ends.rs, limits.rs, metrics.rs      small states of the above
+//! blocks.rs, frame_ends.rs, holds.rs, limits.rs, metrics.rs       small states of the above
 //!
 //! live_read.rs      reads the log while another process writes it
 //! find.rs           reads the log without a manifest, for salvage
@@ -38,6 +39,8 @@ mod frame_ends;
 #[doc(hidden)]
 pub mod fuzzing;
 mod group;
+mod hold;
+mod holds;
 mod limits;
 mod live_read;
 mod log;
@@ -57,6 +60,7 @@ mod sync;
 
 pub use epoch::{EpochChange, Precondition};
 pub use find::{FoundSegments, HeadlessSegment, find, read_linked};
+pub use hold::Hold;
 pub use live_read::{LiveRead, ReadUntil, read_marks, recover_live};
 pub use log::{Retirable, SyncsFirst, Ticket, Wal, Whole};
 pub use metrics::LogMetrics;

@@ -16,6 +16,7 @@ use crate::record::Seqno;
 
 use super::blocks::{BEHIND, PADDING_BYTES, ReservedBlocks};
 use super::frame_ends::FrameEnds;
+use super::holds::{HoldId, HoldQueue};
 use super::limits::LogLimits;
 use super::preallocation::{MOST_READY, PreallocationProgress};
 use super::segment::{LogPlace, PAGE, Segment};
@@ -94,6 +95,8 @@ pub(super) struct FrameOrder<T> {
     pub kept: u64,
     pub blocks: ReservedBlocks,
     ends: FrameEnds,
+    /// The holds on the order. While there is one, the fast path is off.
+    pub holds: HoldQueue,
     /// True while a thread drains.
     pub draining: bool,
     /// Number of threads that wait for a change of this state.
@@ -239,6 +242,7 @@ impl<T> FrameOrder<T> {
             kept: first.first,
             blocks: ReservedBlocks::new(limits.ring_bytes, first.first, first.reserved),
             ends: FrameEnds::new(limits),
+            holds: HoldQueue::default(),
             live: VecDeque::from([first.clone()]),
             current: first,
             next: VecDeque::with_capacity(MOST_READY),
@@ -305,6 +309,9 @@ impl<T> FrameOrder<T> {
     /// Decides the same with the full rules, and on success recomputes the range of the fast path.
     #[inline(never)]
     fn is_placed(&mut self, length: u64, limits: &LogLimits) -> bool {
+        if self.holds.is_held() {
+            return false;
+        }
         let is_placed = self.next_step(length, *limits) == OrderStep::Place(FrameKind::Batch);
         // A frame that does not directly follow the last piece may begin a new piece.
         let follows = self.pieces.back().is_some_and(|last| last.end == self.end && !last.direct);
@@ -353,6 +360,12 @@ impl<T> FrameOrder<T> {
     pub(super) fn taken_up_to(&self) -> u64 {
         let waiting = self.queue.iter().find(|entry| entry.payload.is_some());
         waiting.map_or(self.end, |entry| entry.offset)
+    }
+
+    /// Adds a hold, the last one to be served.
+    pub(super) fn hold(&mut self) -> HoldId {
+        self.easy_until = 0;
+        self.holds.push()
     }
 
     /// True if the queue has room for one more filler.

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use crate::env::Env;
-use crate::env::work::{Mode, Signal, lock};
+use crate::env::work::{Bell, Mode, Signal, lock};
 use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::frame::FRAME_HEADER_BYTES;
 use crate::planted;
@@ -49,6 +49,10 @@ pub(super) struct FrameStream<T> {
     pub ring: TailRing,
     /// The frame order and the queue. Never held during I/O.
     pub order: Signal<FrameOrder<T>>,
+    /// Wakes the threads that wait for the end of a hold; with the order lock.
+    pub hold_ended: Bell,
+    /// True while there is a hold. Changes under the order lock.
+    pub is_held: AtomicBool,
     /// Slot `sequence % DEPTH` holds `sequence + 1` once that frame is copied.
     slots: Box<[AtomicU64]>,
     /// Offsets up to which frames are whole and drained, readable without the lock.
@@ -93,6 +97,8 @@ impl<T> FrameStream<T> {
             limits,
             ring,
             order: Signal::new(order),
+            hold_ended: Bell::new(),
+            is_held: AtomicBool::new(false),
             slots: (0..DEPTH).map(|_| AtomicU64::new(0)).collect(),
             whole: AtomicU64::new(place.offset),
             drained: AtomicU64::new(place.offset),

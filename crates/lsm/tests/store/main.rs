@@ -14,6 +14,7 @@ mod limits;
 mod lost;
 mod moved;
 mod opening;
+mod optimistic;
 mod panics;
 mod pause;
 mod read_only;

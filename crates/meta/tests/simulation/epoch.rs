@@ -160,6 +160,29 @@ pub fn batches_of_other_rules_are_handed_back() {
     assert_eq!(store.db().epoch(), 0);
 }
 
+/// A batch that names a seqno is ordered directly behind it, or not at all, on either path through the log.
+pub fn conditional_batches_follow_their_seqno() {
+    let store = Store::new(31);
+    let db = store.db();
+    let mut short = store.batch(&[(0, Kind::Put, b"a")]);
+    let mut long = Batch::new();
+    for key in [b"b", b"c", b"d"] {
+        long.push(0, Kind::Put, key, &[7; 2000], db.companions()).unwrap();
+    }
+    for batch in [&mut short, &mut long] {
+        let before = db.commit(&mut store.batch(&[(0, Kind::Put, b"e")]), Durability::Os).unwrap();
+        let mut behind = |seqno| {
+            let under = Precondition::epoch(db.epoch()).unchanged_since(seqno);
+            db.commit_if(batch, Durability::Os, under).unwrap()
+        };
+        for other in [0, before - 1, before + 1, u64::MAX - 1] {
+            assert_eq!(behind(other), None, "{other} is not {before}");
+        }
+        let last = behind(before).unwrap();
+        assert_eq!((behind(before), db.snapshot().unwrap().seqno()), (None, last));
+    }
+}
+
 /// A timed batch is rejected unless its timestamp is later than all before, on either path through the log.
 pub fn times_rise_in_the_order_of_commits() {
     let mut store = Store::new(30);
@@ -467,8 +490,9 @@ pub fn a_flush_without_its_rows_is_no_flush() {
 
 /// All tests of this file.
 #[cfg(feature = "planted")]
-pub const ALL: [fn(); 9] = [
+pub const ALL: [fn(); 10] = [
     batches_of_other_rules_are_handed_back,
+    conditional_batches_follow_their_seqno,
     times_rise_in_the_order_of_commits,
     keys_end_in_the_seqno_they_name,
     system_families_are_not_for_users,
@@ -483,6 +507,10 @@ mod tests {
     #[test]
     fn batches_of_other_rules_are_handed_back() {
         super::batches_of_other_rules_are_handed_back();
+    }
+    #[test]
+    fn conditional_batches_follow_their_seqno() {
+        super::conditional_batches_follow_their_seqno();
     }
     #[test]
     fn times_rise_in_the_order_of_commits() {

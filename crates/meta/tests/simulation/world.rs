@@ -513,9 +513,24 @@ impl World {
         assert_eq!(epoch as u32, self.epoch, "seed {}: the rules", self.seed);
         let mut note = |seqno: Seqno| ordered.push(seqno);
         match self.random.below(8) {
-            0..4 => db.commit(batch, durability),
+            0..3 => db.commit(batch, durability),
+            3 => {
+                let family = db.family("default").expect("always there");
+                match db.read_optimistic(&family, b"k1", Verify::Always) {
+                    Ok(mut read) => Ok(db.commit_when(batch, durability, &mut read)?.expect("the key is unchanged")),
+                    Err(_) => db.commit(batch, durability), // the key may be lost
+                }
+            }
             4 => {
                 let (before, late) = (db.snapshot()?.seqno(), db.last_time().load(Relaxed));
+                for other in [before.saturating_sub(1), before + 1] {
+                    let under = Precondition::epoch(epoch).unchanged_since(other);
+                    if other != before
+                        && let Some(last) = db.commit_if(batch, durability, under)?
+                    {
+                        panic!("seed {}: seqno {last} of a batch behind seqno {other}", self.seed);
+                    }
+                }
                 if late > 0
                     && let Some(last) = db.commit_if(batch, durability, Precondition::epoch(epoch).at_time(late))?
                 {
@@ -528,8 +543,8 @@ impl World {
                     self.seed
                 );
                 let time = late + 1 + self.random.below(9);
-                let last =
-                    db.commit_if(batch, durability, Precondition::epoch(epoch).at_time(time))?.expect("later than all");
+                let under = Precondition::epoch(epoch).unchanged_since(before);
+                let last = db.commit_if(batch, durability, under.at_time(time))?.expect("later than all");
                 assert_eq!(db.last_time().load(Relaxed), time, "seed {}: the time", self.seed);
                 Ok(last)
             }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! read_calls.rs    the calls that read
+//! optimistic.rs    commits that depend on the value of a key
 //! repair_calls.rs  the calls that inspect, repair, copy and fill a store
 //! metrics.rs       the numbers of a store and of a family
 //! faults.rs        hooks for fault injection
@@ -9,6 +10,7 @@
 
 mod faults;
 pub(super) mod metrics;
+pub(super) mod optimistic;
 mod read_calls;
 mod repair_calls;
 
@@ -262,6 +264,7 @@ impl Db {
         self.inner().store_log().log().map_or_else(Arc::default, |log| log.wal().last_time().clone())
     }
 
+    #[inline(always)]
     fn commit_as(
         &self,
         batch: &mut Batch,

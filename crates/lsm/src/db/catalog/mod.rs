@@ -48,9 +48,9 @@ pub(crate) struct Catalog {
     pub(super) manifest: Mutex<Option<Manifest>>,
     pub(super) next_file: Arc<AtomicU64>,
     pub(super) claims: TableClaims,
-    /// Number of ingestions that have a seqno but do not yet show their records. A snapshot taken meanwhile holds its
-    /// views.
-    pub(super) ingesting: AtomicU64,
+    /// Counts the begins and ends of ingestions, so it is odd while one has a seqno but does not yet show its records.
+    /// A snapshot taken meanwhile holds its views.
+    pub(super) ingestions: AtomicU64,
     pub(super) obsolete: ObsoleteFiles,
     /// Counts the open tables and bounds their number.
     pub(super) open_tables: Arc<OpenTables>,
@@ -134,7 +134,7 @@ impl Catalog {
     /// the records is thus fixed. A snapshot taken before the ingestion incremented the counter has a lower seqno than
     /// the records.
     pub(super) fn held_while_ingesting(&self, snapshot: Snapshot) -> Snapshot {
-        if self.ingesting.load(Ordering::SeqCst) == 0 {
+        if self.ingestions.load(Ordering::SeqCst).is_multiple_of(2) {
             return snapshot;
         }
         let views = self.families().by_id.iter().map(|(id, family)| (*id, family.pinned_view())).collect();

@@ -98,7 +98,7 @@ pub(in crate::db) fn ingest(
     if family.is_dropped() {
         return Err(Error::invalid("the family was dropped"));
     }
-    compactor.catalog().ingesting.fetch_add(1, Ordering::SeqCst);
+    compactor.catalog().ingestions.fetch_add(1, Ordering::SeqCst);
     let _shown_at_the_end = IngestGuard(compactor.catalog());
     let seqno = compactor.write_path().take_seqno(family, EpochChange::Stay, |_| {})?;
     compactor.flusher().flush_frozen(&|other| other == family, seqno)?;
@@ -139,12 +139,12 @@ fn install_ingested(compactor: &Compactor, family: &Family, meta: TableMeta, sta
     Ok(())
 }
 
-/// Decrements the ingestion counter when dropped, even after a failure.
+/// Counts the end of an ingestion when dropped, even after a failure.
 struct IngestGuard<'a>(&'a Catalog);
 
 impl Drop for IngestGuard<'_> {
     fn drop(&mut self) {
-        self.0.ingesting.fetch_sub(1, Ordering::SeqCst);
+        self.0.ingestions.fetch_add(1, Ordering::SeqCst);
     }
 }
 

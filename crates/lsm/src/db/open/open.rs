@@ -173,7 +173,7 @@ pub(super) fn start(
         manifest: Mutex::new(opened.manifest),
         next_file: opened.next_file,
         claims: TableClaims::barring(opened.quarantined),
-        ingesting: AtomicU64::new(0),
+        ingestions: AtomicU64::new(0),
         open_tables: opened.open_tables,
         events: EventLog::new(parts.engine_log, opened.lines),
     };

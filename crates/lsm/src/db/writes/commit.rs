@@ -224,6 +224,20 @@ impl WritePath {
         }
     }
 
+    /// Applies complete frames until every commit that was ordered before this call is visible.
+    pub(in crate::db) fn apply_ordered(&self, log: &OpenLog) -> Result<()> {
+        let seqno = log.wal().last_seqno();
+        while self.store_log().visible() < seqno {
+            self.apply_whole(log, &mut lock(&self.applier.apply))?;
+            let applied = self.applier.applied.lock();
+            // A frame that is not copied yet is applied by the thread that copies it.
+            if self.store_log().visible() < seqno {
+                drop(self.applier.applied.wait(applied, Some(std::time::Duration::from_millis(1))));
+            }
+        }
+        Ok(())
+    }
+
     /// Applies the complete frames to the memtables, publishes and acknowledges them. Called under the apply lock.
     ///
     /// Fails in a halted store, where earlier frames may be missing.

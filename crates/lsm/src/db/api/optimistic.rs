@@ -1,0 +1,200 @@
+//! Optimistic commits: a read of one key, and a commit that takes effect only if the key is unchanged.
+//!
+//! ```text
+//! read      notes the visible seqno and reads the key there
+//! decide    the caller computes its batch from the value, with no lock held
+//! commit    the log orders the batch only if no other batch was ordered after that seqno (`unchanged_since`)
+//! rejected  newer commits are applied and the key is read again: the same value -> commit again, at the newer seqno;
+//!           another value -> decide again
+//! ```
+//!
+//! Holds:   a batch that was ordered follows directly on the state that it was computed from, so the operation is
+//!          linearizable beside every other commit. Equal values suffice: the result depends on nothing else.
+//! Expiry:  one time decides for the whole operation whether a record has expired.
+//! Ends:    after `PATIENCE` attempts the thread takes a hold (`wal/hold.rs`), so that other commits wait for it.
+//! Costs:   plain commits pay nothing. A rejected attempt costs a read of the key and another turn in the order.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::Db;
+use crate::batch::{Batch, Body};
+use crate::db::open::inner::StoreInner;
+use crate::db::reads::ReadPoint;
+use crate::db::state::family::Family;
+use crate::db::state::store_log::OpenLog;
+use crate::env::work::pause;
+use crate::error::Result;
+use crate::expiry::AsOf;
+use crate::interrupt;
+use crate::options::{Durability, ReadSettings};
+use crate::record::Seqno;
+use crate::wal::{Hold, Precondition};
+
+/// Attempts to commit before the thread takes a hold.
+const PATIENCE: u32 = 3;
+
+/// The condition of a commit that is attempted until it succeeds or the condition no longer holds.
+pub trait Condition {
+    /// Begins an attempt. Called with no lock held; may wait.
+    fn prepare(&mut self) -> Result<()>;
+
+    /// Returns the precondition of the attempt, or `None` if the condition no longer holds. The caller may hold its own
+    /// commit locks.
+    fn precondition(&mut self) -> Result<Option<Precondition>>;
+}
+
+/// A key as read at one seqno, and the condition that it still has this value.
+pub struct OptimisticRead<'a> {
+    inner: &'a Arc<StoreInner>,
+    log: &'a OpenLog,
+    family: &'a Family,
+    key: &'a [u8],
+    reading: ReadSettings,
+    as_of: AsOf,
+    seqno: Seqno,
+    value: Option<Vec<u8>>,
+    /// Buffer for the value of the next read.
+    spare: Vec<u8>,
+    /// No attempt was made since the last read.
+    is_fresh: bool,
+    attempts: u32,
+    hold: Option<Hold<'a, Body>>,
+}
+
+impl Db {
+    /// Reads a key for a commit that depends on its value. Errors: as for a read; `ReadOnly` if the store cannot be
+    /// written.
+    pub fn read_optimistic<'a>(
+        &'a self,
+        family: &'a Family,
+        key: &'a [u8],
+        reading: impl Into<ReadSettings>,
+    ) -> Result<OptimisticRead<'a>> {
+        let (inner, log) = self.writable()?;
+        let mut read = OptimisticRead {
+            inner,
+            log,
+            family,
+            key,
+            reading: reading.into(),
+            as_of: AsOf::micros(inner.catalog().reads.expiry_clock().now()),
+            seqno: 0,
+            value: None,
+            spare: Vec::new(),
+            is_fresh: true,
+            attempts: 0,
+            hold: None,
+        };
+        read.read()?;
+        Ok(read)
+    }
+
+    /// Commits a batch while a condition holds: repeats rejected attempts until one succeeds. Returns `None`, and
+    /// changes nothing, once the condition no longer holds. Errors: as for `commit`, and those of the condition.
+    pub fn commit_when(
+        &self,
+        batch: &mut Batch,
+        durability: Durability,
+        condition: &mut dyn Condition,
+    ) -> Result<Option<Seqno>> {
+        loop {
+            condition.prepare()?;
+            let epoch = self.epoch();
+            let Some(under) = condition.precondition()? else { return Ok(None) };
+            if let Some(last) = self.commit_if(batch, durability, under.in_epoch(epoch))? {
+                return Ok(Some(last));
+            }
+        }
+    }
+
+    /// Waits for the holds of optimistic commits, at most 10 ms for one. For a caller whose lock such a commit may need
+    /// (`Precondition::passing_holds`); call it before that lock is taken. Usually costs one load.
+    #[inline]
+    pub fn await_holds(&self) {
+        if let Some(log) = self.inner().store_log().log() {
+            log.wal().await_holds();
+        }
+    }
+}
+
+impl OptimisticRead<'_> {
+    /// Returns the value of the key, or `None` if it is absent or has expired.
+    pub fn value(&self) -> Option<&[u8]> {
+        self.value.as_deref()
+    }
+
+    /// Reads the key at the visible seqno. Returns true if its value differs from the one read before.
+    fn read(&mut self) -> Result<bool> {
+        let catalog = self.inner.catalog();
+        let found = loop {
+            // The records of an ingestion appear under a seqno that is already visible, so such a read is repeated.
+            let ingestions = catalog.ingestions.load(Ordering::SeqCst);
+            if ingestions.is_multiple_of(2) {
+                let view = self.family.open_view()?; // before the seqno (I13)
+                self.seqno = self.inner.store_log().visible();
+                let (moment, checks) =
+                    (ReadPoint { seqno: self.seqno, as_of: self.as_of }, catalog.reads.checks(self.reading));
+                let spare = &mut self.spare;
+                let found =
+                    catalog.reads.get_in((self.family, &view), (self.key, None), moment, checks, &mut |record| {
+                        spare.clear();
+                        spare.extend_from_slice(record.value);
+                    })?;
+                if catalog.ingestions.load(Ordering::SeqCst) == ingestions {
+                    break found;
+                }
+            } else {
+                pause(Duration::from_millis(1));
+            }
+            interrupt::check()?;
+        };
+        let is_same = match (&self.value, found) {
+            (Some(value), true) => *value == self.spare,
+            (value, found) => value.is_some() == found,
+        };
+        if !is_same {
+            let before = if found { self.value.replace(std::mem::take(&mut self.spare)) } else { self.value.take() };
+            self.spare = before.unwrap_or_default();
+        }
+        Ok(!is_same)
+    }
+}
+
+impl fmt::Debug for OptimisticRead<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OptimisticRead")
+            .field("seqno", &self.seqno)
+            .field("attempts", &self.attempts)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Condition for OptimisticRead<'_> {
+    fn prepare(&mut self) -> Result<()> {
+        interrupt::check()?;
+        self.attempts += 1;
+        if self.attempts > PATIENCE && !self.hold.as_ref().is_some_and(Hold::is_served) {
+            self.hold = None;
+            self.hold = Some(self.log.wal().hold());
+            self.is_fresh = false;
+        } else if self.hold.is_none() {
+            self.log.wal().await_holds();
+        }
+        Ok(())
+    }
+
+    fn precondition(&mut self) -> Result<Option<Precondition>> {
+        if !std::mem::take(&mut self.is_fresh) {
+            self.inner.write_path().apply_ordered(self.log)?;
+            if self.read()? {
+                self.is_fresh = true;
+                return Ok(None);
+            }
+        }
+        let under = Precondition::default().unchanged_since(self.seqno);
+        Ok(Some(self.hold.as_ref().map_or(under, |hold| under.within(hold.id()))))
+    }
+}
