@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex};
 
 use waxseal_lsm::batch::{Batch, BatchOperation as Written, SystemPass, seqno_of_before};
 use waxseal_lsm::checksum::hash_key;
-use waxseal_lsm::db::{Db, Precondition};
+use waxseal_lsm::db::{Condition, Db, Precondition};
 use waxseal_lsm::env::work::{Mode as Work, lock};
 use waxseal_lsm::error::{Error, ErrorKind, Result};
 use waxseal_lsm::names::system_number;
@@ -37,7 +37,7 @@ use waxseal_meta::provider::EXPIRY;
 use waxseal_meta::stamp::{Stamp, StampVerb};
 
 use crate::clock::Time;
-use crate::commit_gate::CommitGate;
+use crate::commit_gate::{CommitGate, GatePass};
 use crate::emission::{
     Done, EmissionPlan, OLD_VALUE, check_key, event_at, expires, old_image, operation_of, put_event, retention_of,
 };
@@ -165,6 +165,17 @@ impl Hooks {
         Room::lend(|room| self.commit_in(room, batch, durability, (who, verbs)))
     }
 
+    /// Commits a batch like `commit` while a condition holds. Returns `None`, and changes nothing, once it does not.
+    pub(crate) fn commit_when(
+        &self,
+        batch: &mut Batch,
+        durability: Durability,
+        (who, verbs): (Option<&Session>, &[StampVerb]),
+        condition: &mut dyn Condition,
+    ) -> Result<Option<Seqno>> {
+        Room::lend(|room| self.commit_on(room, batch, durability, (who, verbs), condition))
+    }
+
     /// Returns true if the epoch names this snapshot. Otherwise a change is being published, and the call waits
     /// until publication ends.
     pub(crate) fn is_in_force(&self, snapshot: &RegistrySnapshot, epoch: u64) -> bool {
@@ -181,10 +192,24 @@ impl Hooks {
         room: &mut Room,
         batch: &mut Batch,
         durability: Durability,
-        (who, verbs): (Option<&Session>, &[StampVerb]),
+        of: (Option<&Session>, &[StampVerb]),
     ) -> Result<Seqno> {
+        let committed = self.commit_on(room, batch, durability, of, &mut Always(&self.db))?;
+        committed.ok_or_else(|| Error::structural("a commit without a condition was refused"))
+    }
+
+    /// Commits while a condition holds. Generic, so that a commit without a condition checks none.
+    fn commit_on<C: Condition + ?Sized>(
+        &self,
+        room: &mut Room,
+        batch: &mut Batch,
+        durability: Durability,
+        (who, verbs): (Option<&Session>, &[StampVerb]),
+        condition: &mut C,
+    ) -> Result<Option<Seqno>> {
         let mut handed_back = 0;
         loop {
+            condition.prepare()?;
             let epoch = self.db.epoch();
             let snapshot = self.matching.load();
             if !self.is_in_force(&snapshot, epoch) {
@@ -194,8 +219,9 @@ impl Hooks {
             look_at_ranges(batch, &snapshot, &self.db, &mut room.ranges)?;
             let exclusive = snapshot.reads_before();
             if batch.is_empty() || room.found.is_empty() && room.ranges.is_empty() && !exclusive {
-                match self.db.commit_if(batch, durability, Precondition::epoch(epoch))? {
-                    Some(last) => return Ok(last),
+                let Some(under) = condition.precondition()? else { return Ok(None) };
+                match self.db.commit_if(batch, durability, under.in_epoch(epoch))? {
+                    Some(last) => return Ok(Some(last)),
                     None => continue,
                 }
             }
@@ -203,11 +229,13 @@ impl Hooks {
             if !batch.is_granted() && batch.families().iter().any(|id| system_number(*id).is_some()) {
                 return Err(Error::invalid("the batch writes a system family"));
             }
-            let _pass = self.gate.enter(exclusive, handed_back); // before `claim`: its holder may await claimed room
+            let pass = self.gate.enter(exclusive, handed_back); // before `claim`: its holder may await claimed room
             let claim = self.claim(&mut room.found)?;
-            if let Some(first) = self.commit_watched(room, batch, durability, (who, epoch), exclusive)? {
+            let Some(under) = condition.precondition()? else { return Ok(None) };
+            let under = passing(&pass, under.in_epoch(epoch));
+            if let Some(first) = self.commit_watched(room, batch, durability, (who, under), exclusive)? {
                 self.push(room, batch, who, first, claim)?;
-                return Ok(first + batch.len() as u64 - 1);
+                return Ok(Some(first + batch.len() as u64 - 1));
             }
             self.again.fetch_add(1, Relaxed);
             handed_back += 1;
@@ -247,7 +275,7 @@ impl Hooks {
         room: &mut Room,
         batch: &Batch,
         durability: Durability,
-        (who, epoch): (Option<&Session>, u64),
+        (who, under): (Option<&Session>, Precondition),
         exclusive: bool,
     ) -> Result<Option<Seqno>> {
         let session = match room.found.is_empty() {
@@ -262,7 +290,7 @@ impl Hooks {
             self.read_old(&mut room.found, batch, time)?;
         }
         self.encode(room, batch, (who, time))?;
-        let last = self.db.commit_if(&mut room.out, durability, Precondition::epoch(epoch).at_time(time.0))?;
+        let last = self.db.commit_if(&mut room.out, durability, under.at_time(time.0))?;
         planted!(SessionRowLate => self.number(who).map(drop)?);
         Ok(last.map(|last| last + 1 - room.out.len() as u64))
     }
@@ -414,13 +442,15 @@ impl Hooks {
     ) -> Result<Seqno> {
         let mut handed_back = 0;
         loop {
+            self.db.await_holds();
             let epoch = self.db.epoch();
-            let _pass = self.gate.enter(false, handed_back);
+            let pass = self.gate.enter(false, handed_back);
             let now = self.witness.clock.next();
             let mut batch = granted();
             push_event(&mut batch, &make(now), 0, retention, now, &self.sealer)?;
             // Only the event's time depends on concurrent commits.
-            if let Some(last) = self.db.commit_if(&mut batch, durability, Precondition::epoch(epoch).at_time(now.0))? {
+            let under = passing(&pass, Precondition::epoch(epoch).at_time(now.0));
+            if let Some(last) = self.db.commit_if(&mut batch, durability, under)? {
                 return Ok(last);
             }
             handed_back += 1;
@@ -447,6 +477,28 @@ impl Hooks {
             }
             self.db.commit(&mut batch, self.db.settings().durability).map(|_| ())
         })
+    }
+}
+
+/// Lets a commit with a pass of the gate pass holds: their holder may be waiting for the gate. The commit has waited for
+/// them before it entered.
+pub(crate) fn passing(pass: &Option<GatePass<'_>>, under: Precondition) -> Precondition {
+    if pass.is_some() { under.passing_holds() } else { under }
+}
+
+/// The condition of a commit without one.
+struct Always<'a>(&'a Db);
+
+impl Condition for Always<'_> {
+    #[inline]
+    fn prepare(&mut self) -> Result<()> {
+        self.0.await_holds();
+        Ok(())
+    }
+
+    #[inline]
+    fn precondition(&mut self) -> Result<Option<Precondition>> {
+        Ok(Some(Precondition::default()))
     }
 }
 

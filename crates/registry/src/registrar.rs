@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::checksum::Uid;
-use waxseal_lsm::db::{At, Db, Family, Precondition};
+use waxseal_lsm::db::{At, Condition, Db, Family, Precondition};
 use waxseal_lsm::env;
 use waxseal_lsm::env::work::{self, lock};
 use waxseal_lsm::error::{Error, IoContext, Result};
@@ -253,6 +253,28 @@ impl Registrar {
             return Ok(last);
         }
         self.shared.hooks.commit(batch, durability, who, verbs)
+    }
+
+    /// Commits a batch like `commit` while a condition holds: repeats rejected attempts until one succeeds. Returns
+    /// `None`, and changes nothing, once the condition no longer holds. Errors: also those of the condition.
+    pub fn commit_when(
+        &self,
+        batch: &mut Batch,
+        durability: Durability,
+        (who, verbs): (Option<&Session>, &[StampVerb]),
+        condition: &mut dyn Condition,
+    ) -> Result<Option<Seqno>> {
+        loop {
+            let epoch = self.db.epoch();
+            if is_watched(epoch) {
+                return self.shared.hooks.commit_when(batch, durability, (who, verbs), condition);
+            }
+            condition.prepare()?;
+            let Some(under) = condition.precondition()? else { return Ok(None) };
+            if let Some(last) = self.db.commit_if(batch, durability, under.in_epoch(epoch))? {
+                return Ok(Some(last));
+            }
+        }
     }
 
     /// Commits one operation like `commit`, and also encodes it: `pending` is the operation, `seal` the caller's seal

@@ -37,7 +37,7 @@ use waxseal_meta::stamp::{Blank, Stamp, StampVerb};
 
 use crate::clock::Time;
 use crate::emission::{EmissionPlan, expires, operation_of};
-use crate::hooks::{CachedSnapshot, Hooks, Room, SHORT_KEY, epoch_of, is_watched, name_of, row_of, verb_of};
+use crate::hooks::{CachedSnapshot, Hooks, Room, SHORT_KEY, epoch_of, is_watched, name_of, passing, row_of, verb_of};
 use crate::matching::RegistrySnapshot;
 use crate::modes::Claim;
 use crate::registration::Mode;
@@ -156,6 +156,7 @@ impl Hooks {
         let (seal, who, durability, verb) = (*seal, *who, *durability, single.verb());
         let mut handed_back = 0;
         loop {
+            self.db.await_holds();
             let epoch = self.db.epoch();
             let committed = match self.ask(&mut room.seen, epoch, single) {
                 StampPlan::Again => continue,
@@ -165,10 +166,11 @@ impl Hooks {
                 }
                 StampPlan::Watched(plan) => {
                     let plan = (plan, self.number(who)?);
-                    let _pass = self.gate.enter(false, handed_back);
+                    let pass = self.gate.enter(false, handed_back);
+                    let under = passing(&pass, Precondition::epoch(epoch));
                     let committed = match plan.0.mode {
-                        Mode::Deferred => self.commit_stamped(batch, single, plan, epoch, None)?.0,
-                        _ => self.commit_logged(batch, single, plan, epoch, &mut room.row)?,
+                        Mode::Deferred => self.commit_stamped(batch, single, plan, under, None)?.0,
+                        _ => self.commit_logged(batch, single, plan, under, &mut room.row)?,
                     };
                     if committed.is_none() {
                         self.again.fetch_add(1, Relaxed);
@@ -238,7 +240,7 @@ impl Hooks {
         batch: &mut Batch,
         single: &Single<'_>,
         (plan, session): (&EmissionPlan, u64),
-        epoch: u64,
+        under: Precondition,
         row: &mut Vec<u8>,
     ) -> Result<Option<Seqno>> {
         let name = name_of(plan, single.pending.family, &self.db)?;
@@ -248,7 +250,7 @@ impl Hooks {
             _ => Claim::WithOperation(0),
         };
         let with_row = matches!(claim, Claim::WithOperation(_)).then_some((name, &mut *row));
-        let (Some(seqno), stamp) = self.commit_stamped(batch, single, (plan, session), epoch, with_row)? else {
+        let (Some(seqno), stamp) = self.commit_stamped(batch, single, (plan, session), under, with_row)? else {
             return Ok(None);
         };
         match claim {
@@ -269,7 +271,7 @@ impl Hooks {
         batch: &mut Batch,
         single: &Single<'_>,
         (plan, session): (&EmissionPlan, u64),
-        epoch: u64,
+        under: Precondition,
         with_row: Option<(&str, &mut Vec<u8>)>,
     ) -> Result<(Option<Seqno>, Stamp)> {
         let Single { pending, seal, who, durability, .. } = single;
@@ -281,7 +283,7 @@ impl Hooks {
             self.push_beside(batch, row, key_end, 0, &stamp)?;
             batch.grant(SystemPass::for_layers_above());
         }
-        let last = self.db.commit_if(batch, *durability, Precondition::epoch(epoch).at_time(stamp.time))?;
+        let last = self.db.commit_if(batch, *durability, under.at_time(stamp.time))?;
         Ok((last.map(|last| last + 1 - batch.len() as u64), stamp))
     }
 }
