@@ -246,6 +246,7 @@ impl<'a> Write<'a> {
     }
 
     /// Adds the operation to a batch. If it is refused, the batch is unchanged.
+    #[inline(always)]
     fn push(&self, inner: &Inner, family: &Family, operations: &mut Operations) -> Result<()> {
         self.completed(inner, family, |write| {
             let mut pending = write.pending(family.id());
@@ -334,15 +335,72 @@ pub(crate) fn write_plainly(cf: &ColumnFamily, write: Write<'_>) -> Result<()> {
 }
 
 fn write_checked(cf: &ColumnFamily, write: &Write<'_>, durability: Durability, verb: StampVerb) -> Result<()> {
-    // Taken, not borrowed: a listener that writes from inside the commit finds the cell empty and allocates its own
-    // buffer.
+    with_spare(|operations| write_in(operations, cf, write, durability, verb))
+}
+
+/// Lends the thread's buffer. It is taken, not borrowed: a listener that writes from inside the commit finds the cell
+/// empty and allocates its own.
+#[inline(always)]
+fn with_spare<T>(run: impl FnOnce(&mut Operations) -> T) -> T {
     let mut operations = SPARE.try_with(Cell::take).ok().flatten().unwrap_or_default();
-    let outcome = write_in(&mut operations, cf, write, durability, verb);
+    let outcome = run(&mut operations);
     if operations.encoded_bytes() <= KEPT_BYTES {
         operations.clear();
         let _ = SPARE.try_with(|spare| spare.set(Some(operations))); // the thread may be ending
     }
     outcome
+}
+
+/// The change of a key that was decided from its value.
+pub(crate) enum Change<V> {
+    /// No change.
+    Keep,
+    Put(V),
+    Delete,
+}
+
+impl<V> Change<V> {
+    /// Returns the new value.
+    pub(crate) fn value(self) -> Option<V> {
+        match self {
+            Change::Put(value) => Some(value),
+            Change::Keep | Change::Delete => None,
+        }
+    }
+}
+
+/// Reads a key, lets `decide` choose its change, and commits the change if the key still has the same value; otherwise
+/// reads and decides again. Returns the last decision. `decide` runs with no lock held; its error
+/// ends the operation. The entries of `options` apply to a put.
+pub(crate) fn modify<V: AsRef<[u8]>, T>(
+    cf: &ColumnFamily,
+    key: &[u8],
+    options: WriteOptions,
+    mut decide: impl FnMut(Option<&[u8]>) -> Result<(Change<V>, T)>,
+) -> Result<(Change<V>, T)> {
+    let ColumnFamily { inner, family, who, .. } = cf;
+    inner.check(family)?;
+    inner.check_writable()?;
+    let durability = options.durability.unwrap_or(inner.engine.settings().durability);
+    let verbs: &[StampVerb] = if options.logged_as_insert { &[StampVerb::Insert] } else { &[] };
+    let write_entries = WriteEntries::of(options, inner)?;
+    let entries = write_entries.entries();
+    let mut read = inner.engine.read_optimistic(family, key, cf.point_reading())?;
+    with_spare(|operations| {
+        loop {
+            let (change, outcome) = decide(read.value())?;
+            let write = match &change {
+                Change::Keep => return Ok((change, outcome)),
+                Change::Put(value) => write_entries.of_write(Write::put(key, value.as_ref()), &entries),
+                Change::Delete => Write::delete(key),
+            };
+            operations.clear();
+            write.push(inner, family, operations)?;
+            if inner.commit_when(operations, durability, who, verbs, &mut read)? {
+                return Ok((change, outcome));
+            }
+        }
+    })
 }
 
 #[inline]

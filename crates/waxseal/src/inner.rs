@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use waxseal_lsm::batch::Batch as Operations;
-use waxseal_lsm::db::{self as engine, At, Family, Precondition};
+use waxseal_lsm::db::{self as engine, At, Condition, Family, Precondition};
 use waxseal_lsm::env::Env;
 use waxseal_lsm::error::{Error, ErrorKind, Result};
 use waxseal_lsm::names::is_system_name;
@@ -117,6 +117,25 @@ impl Inner {
             Watching::Nobody => self.engine.commit(operations, durability).map(drop),
             Watching::Unknown(error) => Err(error.clone()),
         }
+    }
+
+    /// Commits a caller's writes while a condition holds. Returns false, and changes nothing, once it does not.
+    pub(crate) fn commit_when(
+        &self,
+        operations: &mut Operations,
+        durability: Durability,
+        who: &Who,
+        verbs: &[StampVerb],
+        condition: &mut dyn Condition,
+    ) -> Result<bool> {
+        let committed = match &self.watching {
+            Watching::Registrar(registrar) => {
+                registrar.commit_when(operations, durability, (Some(who), verbs), condition)
+            }
+            Watching::Nobody => self.engine.commit_when(operations, durability, condition),
+            Watching::Unknown(error) => Err(error.clone()),
+        };
+        committed.map(|last| last.is_some())
     }
 
     /// Returns the family with this name, as a handle that writes in the session's name. Creates the family if it does

@@ -70,6 +70,7 @@ pub mod exchange;
 mod family;
 mod identity;
 mod inner;
+mod modify;
 mod range;
 pub mod registry;
 mod sealed;

@@ -5,6 +5,7 @@ mod estimate;
 mod expiry;
 mod face;
 mod old_readers;
+mod modify;
 mod old_values;
 mod ranges;
 mod pause;
