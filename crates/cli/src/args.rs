@@ -38,7 +38,7 @@ pub(crate) struct Args {
 
 /// The verbs as `--help` lists them.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Records", &["put", "get", "del", "delete-range", "scan"]),
+    ("Records", &["put", "get", "del", "delete-range", "compare-and-set", "add", "scan"]),
     ("In and out", &["load", "dump", "export", "import"]),
     ("The store", &["stats", "families", "levels", "compact", "checkpoint"]),
     ("Integrity", &["verify", "scrub", "repair", "salvage", "digest"]),
@@ -58,7 +58,7 @@ impl Args {
         let mut verbs = String::new();
         for (heading, names) in GROUPS {
             verbs += &format!("{heading}:\n");
-            names.iter().for_each(|name| verbs += &format!("  {name:<14} {}\n", about(name)));
+            names.iter().for_each(|name| verbs += &format!("  {name:<15} {}\n", about(name)));
             verbs.push('\n');
         }
         let template = format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{verbs}Options:\n{{options}}\n");
@@ -82,6 +82,9 @@ pub(crate) enum Verb {
         /// The value is this file's content.
         #[arg(long, value_name = "F")]
         file: Option<PathBuf>,
+        /// Only if the key does not exist; otherwise exit code 6.
+        #[arg(long)]
+        if_absent: bool,
         #[command(flatten)]
         expiry: ExpiryArgs,
     },
@@ -91,6 +94,18 @@ pub(crate) enum Verb {
     Del { key: OsString },
     /// Delete all records of a range of keys, in one write; no error if there are none.
     DeleteRange(DeleteRange),
+    /// Set a key to NEW if its value is OLD, atomically; without NEW, delete it.
+    ///
+    /// Exit code 6 if the key has another value.
+    CompareAndSet { key: OsString, old: OsString, new: Option<OsString> },
+    /// Add a number to a counter, atomically, and print the sum.
+    ///
+    /// A counter is a signed integer of 64 bits, stored as 8 bytes in little-endian order. A missing key counts as 0.
+    Add {
+        key: OsString,
+        #[arg(default_value_t = 1, allow_negative_numbers = true)]
+        number: i64,
+    },
     /// Print records in key order.
     ///
     /// A line each: key, tab, value, escaped.

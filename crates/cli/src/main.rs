@@ -63,12 +63,14 @@ fn main() -> ExitCode {
 
 fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     match &args.verb {
-        Verb::Put { key, value, file, expiry } => {
-            records::put(args, key, (value.as_deref(), file.as_deref()), expiry, output)
+        Verb::Put { key, value, file, if_absent, expiry } => {
+            records::put(args, key, (value.as_deref(), file.as_deref()), *if_absent, expiry, output)
         }
         Verb::Get { key } => records::get(args, key, output),
         Verb::Del { key } => records::del(args, key, output),
         Verb::DeleteRange(range) => records::delete_range(args, range, output),
+        Verb::CompareAndSet { key, old, new } => records::compare_and_set(args, key, old, new.as_deref(), output),
+        Verb::Add { key, number } => records::add(args, key, *number, output),
         Verb::Scan(scan) => records::scan(args, scan, output),
         Verb::Load(load) => match args::load_format(&load.src, load.format)? {
             Format::Dir => tree::load(args, load, output),

@@ -1,4 +1,4 @@
-//! put, get, del, delete-range, scan.
+//! put, get, del, delete-range, compare-and-set, add, scan.
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -20,6 +20,7 @@ pub(crate) fn put(
     args: &Args,
     key: &OsStr,
     (value, file): (Option<&OsStr>, Option<&Path>),
+    if_absent: bool,
     expiry: &ExpiryArgs,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
@@ -36,8 +37,15 @@ pub(crate) fn put(
     };
     let options = expiry.options()?;
     let db = open_to_fill(args)?;
-    session(args, &db)?.column_family(&args.cf)?.put_with(&key, &value, options)?;
+    let cf = session(args, &db)?.column_family(&args.cf)?;
+    let is_put = match if_absent {
+        true => cf.put_if_absent_with(&key, &value, options)?,
+        false => cf.put_with(&key, &value, options).map(|()| true)?,
+    };
     db.close()?;
+    if !is_put {
+        return Err(Failure::new(Exit::CheckFailed, format!("the key {} exists", KeyText(&key))));
+    }
     output.object(&json!({ "ok": true, "key": output.to_json(&key), "bytes": value.len() }))?;
     Ok(Exit::Ok)
 }
@@ -92,6 +100,40 @@ pub(crate) fn delete_range(args: &Args, range: &DeleteRange, output: &mut Output
     session(args, &db)?.column_family(&args.cf)?.delete_range((start, end))?;
     db.close()?;
     output.object(&json!({ "ok": true }))?;
+    Ok(Exit::Ok)
+}
+
+pub(crate) fn compare_and_set(
+    args: &Args,
+    key: &OsStr,
+    old: &OsStr,
+    new: Option<&OsStr>,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
+    let (key, old) = (bytes_of(args, key)?, bytes_of(args, old)?);
+    let new = new.map(|new| bytes_of(args, new)).transpose()?;
+    let db = open_to_change(args)?;
+    existing_family(&db, &args.cf)?;
+    let is_set = session(args, &db)?.column_family(&args.cf)?.compare_and_set(&key, Some(old), new)?;
+    db.close()?;
+    if !is_set {
+        return Err(Failure::new(Exit::CheckFailed, format!("the key {} has another value", KeyText(&key))));
+    }
+    output.object(&json!({ "ok": true, "key": output.to_json(&key) }))?;
+    Ok(Exit::Ok)
+}
+
+pub(crate) fn add(args: &Args, key: &OsStr, number: i64, output: &mut Output) -> Result<Exit, Failure> {
+    let key = bytes_of(args, key)?;
+    let db = open_to_fill(args)?;
+    let before = session(args, &db)?.column_family(&args.cf)?.fetch_add(&key, number)?;
+    db.close()?;
+    let after = before + number;
+    if output.json {
+        output.object(&json!({ "ok": true, "key": output.to_json(&key), "before": before, "after": after }))?;
+    } else {
+        output.line(after.to_string())?;
+    }
     Ok(Exit::Ok)
 }
 

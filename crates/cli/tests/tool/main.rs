@@ -106,6 +106,27 @@ fn exit_codes() {
     assert_eq!(tool.code(&["get", "key"]), 3);
 }
 
+#[test]
+fn a_change_depends_on_the_value() {
+    let tool = Tool::new();
+    assert_eq!(tool.code(&["compare-and-set", "job", "waiting", "running"]), 2, "no store");
+    tool.ok(&["put", "--if-absent", "job", "waiting"]);
+    assert_eq!(tool.code(&["put", "--if-absent", "job", "again"]), 6);
+    tool.ok(&["compare-and-set", "job", "waiting", "running"]);
+    let failed = tool.run(&["--json", "compare-and-set", "job", "waiting", "running"]);
+    let object: Value = serde_json::from_slice(&failed.stdout).unwrap();
+    assert_eq!((failed.status.code(), &object["error"]["kind"]), (Some(6), &"check failed".into()));
+    assert_eq!(tool.run(&["get", "job"]).stdout, b"running");
+    tool.ok(&["compare-and-set", "job", "running"]);
+    assert_eq!(tool.code(&["get", "job"]), 2);
+    assert_eq!(tool.run(&["add", "count"]).stdout, b"1\n");
+    assert_eq!(tool.run(&["add", "count", "-3"]).stdout, b"-2\n");
+    let sum: Value = serde_json::from_slice(&tool.run(&["--json", "add", "count", "10"]).stdout).unwrap();
+    assert_eq!((&sum["before"], &sum["after"]), (&Value::from(-2), &Value::from(8)));
+    assert_eq!(tool.code(&["add", "count", "9223372036854775807"]), 1);
+    assert_eq!(tool.run(&["get", "count"]).stdout, 8i64.to_le_bytes());
+}
+
 /// A table that the operating system does not give is told apart from one that is damaged: a link to itself cannot be
 /// opened.
 #[test]
