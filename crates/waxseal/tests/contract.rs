@@ -2,7 +2,7 @@
 //!
 //! Calls that do not exist yet, by the issue that brings them:
 //! - merge operators: `merge`, also in batches
-//! - transactions: `transaction`, `compare_and_set`
+//! - transactions: `transaction`
 //! - backup: `backup`, `Db::restore`
 //! - zstd: `Compression::Zstd` needs the feature `zstd`, and is refused at open without it
 
@@ -94,6 +94,12 @@ fn keys_and_values() -> Result<()> {
     cf.delete_range("a".."b")?;
     cf.clear()?;
     assert!(!cf.contains("k")?);
+    let set: bool = cf.compare_and_set("n", None::<&str>, Some("1"))?;
+    assert!(set && cf.compare_and_set("n", Some(b"1"), Some(vec![2]))? && !cf.put_if_absent("n", "v")?);
+    let new: Option<Vec<u8>> = cf.update("n", |old: Option<&[u8]>| old.map(<[u8]>::to_vec))?;
+    assert_eq!(new, Some(vec![2]));
+    let before: i64 = cf.fetch_add("i", 1)?;
+    assert_eq!(before, 0);
     let values: Vec<Option<Slice>> = cf.multi_get(["k", "l"])?;
     assert_eq!(values, [None, Some(Slice::from(&[1, 2, 3][..]))]);
     Ok(())

@@ -146,6 +146,85 @@ impl AsyncColumnFamily {
         self.delete_range(..).await
     }
 
+    /// Sets a key to `new` if its value is `old`, atomically: see [`ColumnFamily::compare_and_set`].
+    ///
+    /// ```
+    /// # async fn example() -> waxseal::Result<()> {
+    /// # let cf = waxseal::AsyncDb::memory().await?.column_family("default").await?;
+    /// assert!(cf.put_if_absent("job 7", "waiting").await?);
+    /// assert!(cf.compare_and_set("job 7", Some("waiting"), Some("running")).await?);
+    /// assert_eq!(cf.fetch_add("running", 1).await?, 0);
+    /// cf.update("log", |old| Some([old.unwrap_or_default(), b"7 "].concat())).await?;
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(example()).unwrap();
+    /// ```
+    pub async fn compare_and_set(
+        &self,
+        key: impl AsRef<[u8]>,
+        old: Option<impl AsRef<[u8]>>,
+        new: Option<impl AsRef<[u8]>>,
+    ) -> Result<bool> {
+        self.compare_and_set_with(key, old, new, WriteOptions::default()).await
+    }
+
+    /// `compare_and_set` with options.
+    pub async fn compare_and_set_with(
+        &self,
+        key: impl AsRef<[u8]>,
+        old: Option<impl AsRef<[u8]>>,
+        new: Option<impl AsRef<[u8]>>,
+        options: WriteOptions,
+    ) -> Result<bool> {
+        let [old, new] = [old.map(|old| old.as_ref().to_vec()), new.map(|new| new.as_ref().to_vec())];
+        self.modify(key.as_ref(), move |cf, key| cf.compare_and_set_with(key, old, new, options)).await
+    }
+
+    /// Sets a key to a value if it is absent, atomically: see [`ColumnFamily::put_if_absent`].
+    pub async fn put_if_absent(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
+        self.put_if_absent_with(key, value, WriteOptions::default()).await
+    }
+
+    /// `put_if_absent` with options.
+    pub async fn put_if_absent_with(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        options: WriteOptions,
+    ) -> Result<bool> {
+        self.compare_and_set_with(key, None::<&[u8]>, Some(value), options).await
+    }
+
+    /// Replaces the value of a key by `change` of it, atomically: see [`ColumnFamily::update`]. `change` runs on a
+    /// thread of the store.
+    pub async fn update<V: AsRef<[u8]> + Send + 'static>(
+        &self,
+        key: impl AsRef<[u8]>,
+        change: impl FnMut(Option<&[u8]>) -> Option<V> + Send + 'static,
+    ) -> Result<Option<V>> {
+        self.update_with(key, change, WriteOptions::default()).await
+    }
+
+    /// `update` with options.
+    pub async fn update_with<V: AsRef<[u8]> + Send + 'static>(
+        &self,
+        key: impl AsRef<[u8]>,
+        change: impl FnMut(Option<&[u8]>) -> Option<V> + Send + 'static,
+        options: WriteOptions,
+    ) -> Result<Option<V>> {
+        self.modify(key.as_ref(), move |cf, key| cf.update_with(key, change, options)).await
+    }
+
+    /// Adds a number to a counter, atomically, and returns the value before: see [`ColumnFamily::fetch_add`].
+    pub async fn fetch_add(&self, key: impl AsRef<[u8]>, number: i64) -> Result<i64> {
+        self.fetch_add_with(key, number, WriteOptions::default()).await
+    }
+
+    /// `fetch_add` with options.
+    pub async fn fetch_add_with(&self, key: impl AsRef<[u8]>, number: i64, options: WriteOptions) -> Result<i64> {
+        self.modify(key.as_ref(), move |cf, key| cf.fetch_add_with(key, number, options)).await
+    }
+
     /// Returns a copy of the value of a key.
     pub async fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         self.shared.read(&self.cf, None, key.as_ref(), |record| Slice::from(record.value)).await
@@ -221,6 +300,16 @@ impl AsyncColumnFamily {
     pub async fn approximate_len(&self) -> Result<u64> {
         let cf = self.cf.clone();
         self.shared.look(move || Ok(cf.approximate_len())).await
+    }
+
+    /// Runs a read-modify-write on a thread of the store: it may have to read a file or to wait.
+    async fn modify<T: Send + 'static>(
+        &self,
+        key: &[u8],
+        run: impl FnOnce(&ColumnFamily, Vec<u8>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let (cf, key) = (self.cf.clone(), key.to_vec());
+        self.shared.work(move |_| run(&cf, key)).await
     }
 
     async fn write(&self, write: Write<'_>, options: WriteOptions) -> Result<()> {

@@ -42,6 +42,24 @@ fn every_call_answers_as_the_synchronous_one() {
         assert!(cf.contains("c").await.unwrap() && !cf.contains("d").await.unwrap());
         cf.delete("c").await.unwrap();
         assert!(!cf.contains("c").await.unwrap());
+        assert!(cf.put_if_absent("e", "5").await.unwrap() && !cf.put_if_absent("e", "6").await.unwrap());
+        assert!(!cf.compare_and_set("e", Some("6"), Some("7")).await.unwrap());
+        assert!(cf.compare_and_set("e", Some("5"), Some("7")).await.unwrap());
+        let new = cf.update("e", |old| old.map(|old| [old, b"!"].concat())).await.unwrap();
+        assert_eq!((new.unwrap(), cf.get("e").await.unwrap().unwrap()), (b"7!".to_vec(), Slice::from(&b"7!"[..])));
+        assert_eq!(cf.update("e", |_| None::<Vec<u8>>).await.unwrap(), None);
+        let adds = (0..4).map(|_| cf.clone()).map(|cf| async move {
+            for _ in 0..50 {
+                cf.fetch_add("e", 1).await.unwrap();
+            }
+        });
+        let adds: Vec<_> = adds.map(tokio::spawn).collect();
+        for add in adds {
+            add.await.unwrap();
+        }
+        assert_eq!(cf.fetch_add("e", i64::MAX).await.unwrap_err().kind(), &ErrorKind::Invalid);
+        assert_eq!(cf.fetch_add_with("e", 1, synced()).await.unwrap(), 200);
+        cf.delete("e").await.unwrap();
         let labelled = WriteOptions::new().label("from", "test");
         cf.put_with("d", "4", labelled).await.unwrap();
         assert!(cf.get_meta("d", waxseal::meta::LABELS).await.unwrap().is_some());
