@@ -133,7 +133,7 @@ pub(crate) use create;
 /// runs as a call of `answer`, so `?` ends it with an error.
 ///
 /// An argument is `NAME: TYPE`, taken as it is; `bytes NAME`, a pointer with a length; `buffer NAME`, the same to write
-/// to; `slices NAME` or `array NAME: TYPE`, a pointer with a count; `bounds NAME: TYPE`, a range; or `out NAME: TYPE`, a
+/// to; `optional NAME`, a pointer to bytes or null; `slices NAME` or `array NAME: TYPE`, a pointer with a count; `bounds NAME: TYPE`, a range; or `out NAME: TYPE`, a
 /// place to write to. All but the first are the types of `lent` in the body.
 macro_rules! calls {
     ($(
@@ -178,6 +178,12 @@ macro_rules! call {
         $crate::error::call! {
             $head [$($c)* $name: *const $crate::lent::waxseal_slice_t, count: usize,]
             [$($body)* $name = $crate::lent::lent_slices($name, count),] $($rest)*
+        }
+    };
+    ($head:tt [$($c:tt)*] [$($body:tt)*] optional $name:ident, $($rest:tt)*) => {
+        $crate::error::call! {
+            $head [$($c)* $name: *const $crate::lent::waxseal_slice_t,]
+            [$($body)* $name = $crate::lent::lent_optional($name),] $($rest)*
         }
     };
     ($head:tt [$($c:tt)*] [$($body:tt)*] array $name:ident: $items:ty, $($rest:tt)*) => {

@@ -131,6 +131,17 @@ fn null_bytes(what: &str, len: usize) -> Failure {
     Failure::invalid(format!("the {what} is a null pointer with length {len}"))
 }
 
+/// Wraps a caller's optional bytes: a pointer to a slice, null for none.
+///
+/// # Safety
+/// `slice` is null, or readable and its bytes meet the contract of `lent`.
+pub(crate) unsafe fn lent_optional<'a>(slice: *const waxseal_slice_t) -> Option<Lent<'a>> {
+    // SAFETY: null, or readable by the caller's promise.
+    let slice = unsafe { slice.as_ref() }?;
+    // SAFETY: the caller's promise.
+    Some(unsafe { lent(slice.data, slice.len) })
+}
+
 /// Wraps a caller's array of slices.
 ///
 /// # Safety

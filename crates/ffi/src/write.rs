@@ -63,4 +63,57 @@ calls! {
         let (options, range) = (write_settings(options)?, half_open(start, end)?);
         with(family.cast_const(), |family| Ok(family.delete_range_with(range, options)?))
     }
+
+    /// Sets a key to a new value if it has the old one, atomically. A null `old_value` requires that the key is absent;
+    /// a null `new_value` deletes the key. `*is_set` is false, and nothing has changed, if the key has another value.
+    /// An expired record counts as absent. `options` and `is_set` may be null.
+    ///
+    /// No write of the key comes between the comparison and the change. Beside fast writers of other threads the commit
+    /// may be attempted several times; then the writers wait for it, at most 10 ms.
+    ///
+    /// Thread-safe, if no other thread uses the options meanwhile. Errors: as of `waxseal_get` and `waxseal_put_with`.
+    fn waxseal_compare_and_set(
+        family: *mut waxseal_family_t, options: *const waxseal_write_options_t, bytes key, optional old_value,
+        optional new_value, out is_set: *mut bool,
+    ) {
+        let options = write_settings(options)?;
+        let old = old_value.map(|old| old.value()).transpose()?;
+        let new = new_value.map(|new| new.value()).transpose()?;
+        with(family.cast_const(), |family| {
+            is_set.set(family.compare_and_set_with(key.key()?, old, new, options)?);
+            Ok(())
+        })
+    }
+
+    /// Sets a key to a value if it is absent, atomically. `*is_put` is false, and nothing has changed, if the key
+    /// exists. `options` and `is_put` may be null.
+    ///
+    /// Thread-safe, if no other thread uses the options meanwhile. Errors: as of `waxseal_compare_and_set`.
+    fn waxseal_put_if_absent(
+        family: *mut waxseal_family_t, options: *const waxseal_write_options_t, bytes key, bytes value,
+        out is_put: *mut bool,
+    ) {
+        let options = write_settings(options)?;
+        with(family.cast_const(), |family| {
+            is_put.set(family.put_if_absent_with(key.key()?, value.value()?, options)?);
+            Ok(())
+        })
+    }
+
+    /// Adds a number to a counter, atomically. A counter is a signed integer of 64 bits, stored as 8 bytes in
+    /// little-endian order; an absent key counts as 0. `*before` is the value before the addition. `options` and
+    /// `before` may be null.
+    ///
+    /// Thread-safe, if no other thread uses the options meanwhile. Errors: as of `waxseal_compare_and_set`;
+    /// `WAXSEAL_INVALID` if the value does not have 8 bytes or the sum exceeds 64 bits.
+    fn waxseal_fetch_add(
+        family: *mut waxseal_family_t, options: *const waxseal_write_options_t, bytes key, number: i64,
+        out before: *mut i64,
+    ) {
+        let options = write_settings(options)?;
+        with(family.cast_const(), |family| {
+            before.set(family.fetch_add_with(key.key()?, number, options)?);
+            Ok(())
+        })
+    }
 }

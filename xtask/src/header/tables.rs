@@ -155,6 +155,7 @@ fn lent_argument(argument: &str) -> String {
     match argument.split_once(' ') {
         Some(("bytes", name)) => format!("{name}: *const u8, {name}_len: usize"),
         Some(("buffer", name)) => format!("{name}: *mut u8, capacity: usize"),
+        Some(("optional", name)) => format!("{name}: *const waxseal_slice_t"),
         Some(("slices", name)) => format!("{name}: *const waxseal_slice_t, count: usize"),
         Some(("array", items)) => format!("{items}, count: usize"),
         Some(("out" | "bounds", pointer)) => pointer.to_owned(),
@@ -346,7 +347,7 @@ calls! {
     fn end(it: *mut it_t) { g(it) }
 
     /// Reads them.
-    fn get(slices keys, array kinds: *const u32, buffer into) { g(keys, kinds, into) }
+    fn get(slices keys, array kinds: *const u32, optional old, buffer into) { g(keys, kinds, old, into) }
 }
 ";
         let expected = "\
@@ -364,7 +365,7 @@ pub unsafe extern \"C\" fn end(it: *mut it_t, error: *mut *mut waxseal_error_t) 
 /// Reads them.
 #[unsafe(no_mangle)]
 pub unsafe extern \"C\" fn get(keys: *const waxseal_slice_t, count: usize, kinds: *const u32, count: usize, \
-into: *mut u8, capacity: usize, error: *mut *mut waxseal_error_t) -> i32 {}
+old: *const waxseal_slice_t, into: *mut u8, capacity: usize, error: *mut *mut waxseal_error_t) -> i32 {}
 
 ";
         assert_eq!(expanded(text).unwrap(), expected);

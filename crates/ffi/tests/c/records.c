@@ -36,6 +36,50 @@ static void empty_keys_and_values_are_keys_and_values(void) {
     end_store(db, family);
 }
 
+static void a_change_depends_on_the_value(void) {
+    waxseal_family_t *family;
+    waxseal_db_t *db = memory_store(&family);
+    waxseal_slice_t one = {(const uint8_t *)"one", 3}, two = {(const uint8_t *)"two", 3}, empty = {NULL, 0};
+    waxseal_slice_t wrong = {NULL, 7};
+    waxseal_bytes_t *value = NULL;
+    waxseal_write_options_t *options = NULL;
+    bool done = true;
+    int64_t before = 77;
+    CHECK_OK(waxseal_compare_and_set(family, NULL, LIT("key"), &one, &two, &done, &error));
+    CHECK(!done);
+    CHECK_OK(waxseal_compare_and_set(family, NULL, LIT("key"), &empty, &two, &done, &error)); /* empty is not absent */
+    CHECK(!done);
+    CHECK_OK(waxseal_put_if_absent(family, NULL, LIT("key"), LIT("one"), &done, &error));
+    CHECK(done);
+    CHECK_OK(waxseal_put_if_absent(family, NULL, LIT("key"), LIT("two"), &done, &error));
+    CHECK(!done);
+    CHECK_OK(waxseal_compare_and_set(family, NULL, LIT("key"), &one, &two, &done, &error));
+    CHECK(done);
+    CHECK_OK(waxseal_get(family, NULL, LIT("key"), &value, &error));
+    CHECK_BYTES("two", waxseal_bytes_slice(value));
+    CHECK_OK(waxseal_bytes_destroy(value));
+    CHECK_OK(waxseal_compare_and_set(family, NULL, LIT("key"), NULL, &one, &done, &error));
+    CHECK(!done);
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_compare_and_set(family, NULL, LIT("key"), &wrong, &one, &done, &error));
+    CHECK_OK(waxseal_compare_and_set(family, NULL, LIT("key"), &two, NULL, NULL, &error));
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_contains(family, NULL, LIT("key"), &error));
+
+    CHECK_OK(waxseal_write_options_create(&options, &error));
+    CHECK_STATUS(WAXSEAL_OK, waxseal_write_options_set_durability(options, WAXSEAL_DURABILITY_SYNC));
+    CHECK_OK(waxseal_fetch_add(family, options, LIT("count"), 5, &before, &error));
+    CHECK(before == 0);
+    CHECK_OK(waxseal_fetch_add(family, NULL, LIT("count"), -7, &before, &error));
+    CHECK(before == 5);
+    CHECK_OK(waxseal_fetch_add(family, NULL, LIT("count"), 0, &before, &error));
+    CHECK(before == -2);
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_fetch_add(family, NULL, LIT("count"), INT64_MIN, &before, &error));
+    CHECK(before == -2);
+    CHECK_OK(waxseal_put(family, LIT("text"), LIT("seven"), &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_fetch_add(family, NULL, LIT("text"), 1, NULL, &error));
+    CHECK_OK(waxseal_write_options_destroy(options));
+    end_store(db, family);
+}
+
 static void a_buffer_takes_what_fits(void) {
     waxseal_family_t *family;
     waxseal_db_t *db = memory_store(&family);
@@ -276,6 +320,7 @@ static void bounds_that_cannot_be_are_refused(void) {
 int main(void) {
     RUN(a_value_comes_back);
     RUN(empty_keys_and_values_are_keys_and_values);
+    RUN(a_change_depends_on_the_value);
     RUN(a_buffer_takes_what_fits);
     RUN(the_ends_are_the_outermost_records);
     RUN(many_values_come_at_once);
