@@ -1,8 +1,9 @@
 """A store is a `MutableMapping[bytes, bytes]` whose keys are sorted."""
 
 import random
+import threading
 from collections.abc import ItemsView, KeysView, Mapping, MutableMapping, ValuesView
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 
 import pytest
 
@@ -78,6 +79,32 @@ def test_it_agrees_with_a_dict(path, seed):
                 if random_.random() < 0.01:
                     db.flush()
             assert list(db.items()) == sorted(model.items())
+
+
+def test_a_change_depends_on_the_value(db):
+    assert not db.compare_and_set(b"job", b"waiting", b"running")
+    assert db.put_if_absent(b"job", bytearray(b"waiting")) and not db.put_if_absent(b"job", b"again")
+    assert db.compare_and_set(b"job", bytearray(b"waiting"), b"running", durability="sync")
+    assert not db.compare_and_set(b"job", None, b"other") and not db.compare_and_set(b"job", b"", b"other")
+    assert db.modify(b"job", lambda old: old + b"!") == b"running!" and db[b"job"] == b"running!"
+    assert db.modify(b"job", lambda old: None) is None and b"job" not in db
+    assert db.compare_and_set(b"job", None, None)
+    assert db.put_if_absent(b"lock", b"mine", expires=timedelta(0)) and b"lock" not in db
+    with pytest.raises(TypeError):
+        db.compare_and_set(b"job", "text", b"bytes")
+
+    threads = [threading.Thread(target=lambda: [db.fetch_add(b"count") for _ in range(200)]) for _ in range(4)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert db.fetch_add(b"count", -5) == 800
+    assert db[b"count"] == (795).to_bytes(8, "little", signed=True)
+    with pytest.raises(waxseal.InvalidArgument):
+        db.fetch_add(b"count", (1 << 63) - 1)
+    with pytest.raises(OverflowError):
+        db.fetch_add(b"count", 1 << 63)
+    db[b"text"] = b"seven"
+    with pytest.raises(waxseal.InvalidArgument):
+        db.fetch_add(b"text")
 
 
 def test_bytes_in_any_buffer(db):

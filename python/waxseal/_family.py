@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes as C
-from typing import TYPE_CHECKING, Any, Iterable, Iterator, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 from . import _abi, _c
 from ._arrow import Scan
@@ -207,6 +207,74 @@ class Family(ReadableFamily, Writable):
             "waxseal_put_with", self._family.handle, options.handle, data, len(data), content, len(content)
         )
 
+    def compare_and_set(
+        self, key: Buffer, old: Optional[Buffer], new: Optional[Buffer], durability: Optional[str] = None
+    ) -> bool:
+        """Sets a key to `new` if its value is `old`, atomically. None stands for an absent key. Returns False, and
+        changes nothing, if the key has another value.
+
+        No write of the key comes between the comparison and the change. An expired record counts as absent.
+        """
+        data = _c.lent(key, "key")
+        before, after = (None if value is None else _slice(value) for value in (old, new))
+        options, is_set = write_options(self._handles, durability), C.c_bool()
+        self._handles.call(
+            "waxseal_compare_and_set",
+            self._family.handle,
+            options.handle,
+            data,
+            len(data),
+            None if before is None else C.byref(before),
+            None if after is None else C.byref(after),
+            C.byref(is_set),
+        )
+        return is_set.value
+
+    def put_if_absent(
+        self, key: Buffer, value: Buffer, *, expires: Expires = None, durability: Optional[str] = None
+    ) -> bool:
+        """Sets a key to a value if it is absent, atomically. Returns False, and changes nothing, if the key exists.
+        `expires` as of `put_with`: the key is then a lock that its holder cannot forget to release."""
+        data, content = _c.lent(key, "key"), _c.lent(value, "value")
+        options, is_put = write_options(self._handles, durability, None, expires), C.c_bool()
+        self._handles.call(
+            "waxseal_put_if_absent",
+            self._family.handle,
+            options.handle,
+            data,
+            len(data),
+            content,
+            len(content),
+            C.byref(is_put),
+        )
+        return is_put.value
+
+    def modify(
+        self, key: Buffer, change: Callable[[Optional[bytes]], Optional[Buffer]], durability: Optional[str] = None
+    ) -> Optional[Buffer]:
+        """Replaces the value of a key by `change(value)`, atomically, and returns the new value. `change` receives and
+        returns None for an absent key. It runs again if another write changed the key meanwhile."""
+        while True:
+            old = self.get(key)
+            new = change(old)
+            if self.compare_and_set(key, old, new, durability):
+                return new
+
+    def fetch_add(self, key: Buffer, number: int = 1, durability: Optional[str] = None) -> int:
+        """Adds a number to a counter, atomically, and returns the value before the addition. An absent key counts as 0.
+
+        A counter is a signed integer of 64 bits, stored as 8 bytes in little-endian order. Raises InvalidArgument if
+        the value does not have 8 bytes or the sum exceeds 64 bits.
+        """
+        data = _c.lent(key, "key")
+        if not -(1 << 63) <= number < 1 << 63:
+            raise OverflowError("a counter is a signed integer of 64 bits")
+        options, before = write_options(self._handles, durability), C.c_int64()
+        self._handles.call(
+            "waxseal_fetch_add", self._family.handle, options.handle, data, len(data), number, C.byref(before)
+        )
+        return before.value
+
     def compact(self, start: Optional[Buffer] = None, stop: Optional[Buffer] = None) -> None:
         """Compacts the family, or the tables that may hold keys from `start` to `stop`, until deleted and overwritten
         records take no space."""
@@ -249,6 +317,12 @@ class Family(ReadableFamily, Writable):
         counted."""
         between = self._between(start, stop)
         return self._handles.number("waxseal_approximate_size", self._family.handle, C.byref(between))
+
+
+def _slice(value: Buffer) -> _abi.waxseal_slice_t:
+    """Returns a value's bytes as the library's slice, which keeps them alive."""
+    content = _c.lent(value, "value")
+    return _abi.waxseal_slice_t(C.cast(C.c_char_p(content), C.c_void_p), len(content))
 
 
 def encoded_name(name: object) -> bytes:
