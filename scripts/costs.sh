@@ -18,7 +18,7 @@ if [[ ${1-} == sealed || ${1-} == plain ]]; then
     shift
 fi
 operations=("$@")
-((${#operations[@]})) || operations=(put sync get missing seek next prev cursor memory)
+((${#operations[@]})) || operations=(put sync get miss missing seek next prev cursor memory)
 cargo build --quiet --release -p waxseal-bench --example cost
 cost=target/release/examples/cost
 dir=$(mktemp -d "${TMPDIR:-/tmp}/costs.XXXXXX")
@@ -64,6 +64,7 @@ for kind in "${kinds[@]}"; do
         case $operation in
             next | prev | cursor) wanted=idle ;;
             memory) wanted=memory-nothing ;;
+            miss) wanted=miss-nothing ;;
             *) wanted=nothing ;;
         esac
         if [[ $baseline != "$wanted" ]]; then

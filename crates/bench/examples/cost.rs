@@ -4,6 +4,8 @@
 //! for `memory`), reads everything once, then does the operation COUNT times. The store is sealed unless `plain` is
 //! given. With `layers`, a tenth of the records is written again above the settled ones and flushed, a tenth of that
 //! after it, and again a tenth stays in the memtable.
+//! `miss` reads through a cache that holds one block in forty, so that nearly every read misses it; `miss-nothing` fills
+//! and warms the same store.
 //! `nothing` only makes keys and values, `idle` not even these: the difference to them is what the store costs.
 //! `engine`, `registrar` and `watched` are puts below the face, on a store with a registry: through the engine's own
 //! commit and through the registrar's, with nothing registered, and with all of the family, deferred (for
@@ -28,13 +30,16 @@ use waxseal_registry::{Mode, Operation, Options, Registrar, Scope, Setup, StampV
 /// Many times what the simulated caches hold, and little enough for valgrind.
 const RECORDS: u64 = 20_000;
 
+/// The cache of `miss`, for 2.6 MB of blocks.
+const SMALL_CACHE_BYTES: usize = 64 << 10;
+
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [operation, count, dir, kind @ ..] = &arguments[..] else {
         eprintln!(
-            "usage: cost idle|nothing|memory-nothing|put|sync|get|slice|multi|memory|missing|next|prev|seek|again|near|short|cursor|engine|registrar|hooks|watched|watched-sync|watched-async COUNT DIR [sealed|plain] [layers]"
+            "usage: cost idle|nothing|memory-nothing|put|sync|get|slice|multi|memory|missing|miss|miss-nothing|next|prev|seek|again|near|short|cursor|engine|registrar|hooks|watched|watched-sync|watched-async COUNT DIR [sealed|plain] [layers]"
         );
         return ExitCode::from(2);
     };
@@ -58,7 +63,10 @@ fn main() -> ExitCode {
 
 fn run(operation: &str, count: u64, dir: &str, kind: &[String]) -> Outcome {
     let is = |wanted: &str| kind.iter().any(|kind| kind == wanted);
-    let builder = Db::builder(dir).compression(Compression::None);
+    let mut builder = Db::builder(dir).compression(Compression::None);
+    if let "miss" | "miss-nothing" = operation {
+        builder = builder.cache_bytes(SMALL_CACHE_BYTES);
+    }
     let db = if is("plain") { builder.plain() } else { builder }.open()?;
     let records = db.column_family("default")?;
     let mut keys = Keys::new(RECORDS, 16, 0).ok_or("sixteen digits are enough")?;
@@ -183,7 +191,7 @@ fn operate(operation: &str, count: u64, records: &ColumnFamily, mut keys: Keys, 
                 black_box(n);
             }
         }
-        "nothing" | "memory-nothing" => {
+        "nothing" | "memory-nothing" | "miss-nothing" => {
             for _ in 0..count {
                 black_box((keys.written(random.below(RECORDS)), values.value()));
             }
@@ -199,7 +207,7 @@ fn operate(operation: &str, count: u64, records: &ColumnFamily, mut keys: Keys, 
                 records.put_with(key, values.value(), Durability::Sync.into())?;
             }
         }
-        "get" | "memory" => {
+        "get" | "memory" | "miss" => {
             for _ in 0..count {
                 read(records, keys.written(random.below(RECORDS)))?;
             }
