@@ -79,6 +79,7 @@ pub enum Bug {
     OlderVersionShownUnderFence,
     AbsenceNotProved,
     CachedBlockNotVerified,
+    MissNeighborNotVerified,
     WarmedIntoNextSlot,
     HealedBlockNotConfirmed,
     SealNotBoundAfterReplay,
@@ -168,7 +169,7 @@ pub enum Bug {
 
 impl Bug {
     /// All planted bugs that the engine's own tests find.
-    pub const ALL: [Bug; 108] = [
+    pub const ALL: [Bug; 109] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -204,6 +205,7 @@ impl Bug {
         Bug::OlderVersionShownUnderFence,
         Bug::AbsenceNotProved,
         Bug::CachedBlockNotVerified,
+        Bug::MissNeighborNotVerified,
         Bug::WarmedIntoNextSlot,
         Bug::HealedBlockNotConfirmed,
         Bug::SealNotBoundAfterReplay,

@@ -12,6 +12,7 @@ mod policy_filter;
 mod prefetch;
 mod prepopulate;
 mod rebuild;
+mod uncached_read;
 mod verify_read;
 
 use std::cmp::Ordering;

@@ -80,6 +80,10 @@ impl Companions for Careless {
 }
 
 fn open(sim: &SimFs, protector: Arc<dyn Companions>) -> Store {
+    open_with(sim, protector, Settings::default().cache_bytes)
+}
+
+fn open_with(sim: &SimFs, protector: Arc<dyn Companions>, cache_bytes: usize) -> Store {
     let options = CfOptions {
         compression: Compression::None,
         level0_tables: 64,
@@ -87,8 +91,8 @@ fn open(sim: &SimFs, protector: Arc<dyn Companions>) -> Store {
         verify_reads: Verify::Always,
         ..CfOptions::default()
     };
-    let settings =
-        Settings { segment_bytes: 64 * 1024, ring_bytes: 16 * 1024, drain_bytes: 4096, ..Settings::default() };
+    let (segment_bytes, ring_bytes, drain_bytes) = (64 * 1024, 16 * 1024, 4096);
+    let settings = Settings { segment_bytes, ring_bytes, drain_bytes, cache_bytes, ..Settings::default() };
     let parts = Parts { env: sim.env(sim.steps()), ..parts(protector, options) };
     Store::of(sim, DIR, settings, parts).expect("the store")
 }
@@ -177,6 +181,26 @@ fn seal_of_another_key() {
     check(&store, "x another", &["a", "z"]);
 }
 
+/// The newest version of `x another` is stored under a smaller key, before the older version. A read that finds the older
+/// one checks the record before it, whether the block is cached or not.
+fn newest_version_under_a_smaller_key() {
+    for cache_bytes in [0, 1 << 20] {
+        let store = careless(Forgery::Key);
+        for key in ["a", "x another", "x !", "z"] {
+            store.put(key.as_bytes(), b"right");
+        }
+        let snapshot = store.db.snapshot().expect("a snapshot");
+        store.put(b"z", b"right"); // a block with versions
+        store.db.flush().expect("flush");
+        drop(snapshot);
+        store.db.close().expect("close");
+        drop(store.db);
+        let store = open_with(&store.sim, Arc::new(Sealer::new().with(standard())), cache_bytes);
+        check(&store, "x another", &["a", "z"]);
+        check(&store, "x !", &["a", "z"]);
+    }
+}
+
 fn seal_that_is_missing() {
     let store = careful(filled(careless(Forgery::Missing)));
     check(&store, "x", &["a", "z"]);
@@ -233,10 +257,11 @@ fn corrections_are_confirmed() {
 }
 
 /// All checks of this file.
-pub const ALL: [fn(); 7] = [
+pub const ALL: [fn(); 8] = [
     seal_of_another_value,
     older_version_beneath,
     seal_of_another_key,
+    newest_version_under_a_smaller_key,
     seal_that_is_missing,
     time_that_was_hit,
     adopted_ones_are_marked,

@@ -6,5 +6,6 @@ pub(super) mod entry;
 pub(super) mod frame;
 pub(super) mod head_scan;
 pub(super) mod key;
+pub(super) mod lookup;
 pub(super) mod partial_block;
 pub(super) mod scan;

@@ -597,10 +597,15 @@ impl<T: CachedObject> CacheSlots<T> {
         cache.used.load(Relaxed) + cache.expected(bytes) <= cache.room()
     }
 
-    /// Wraps a block that is used once and not cached.
-    pub(in crate::sst) fn pass(&self, block: T) -> Arc<T> {
+    /// Counts a block that is used once and not cached.
+    pub(in crate::sst) fn count_pass(&self) {
         self.cache.loads.fetch_add(1, Relaxed);
         self.cache.refused.fetch_add(1, Relaxed);
+    }
+
+    /// Wraps a block that is used once and not cached.
+    pub(in crate::sst) fn pass(&self, block: T) -> Arc<T> {
+        self.count_pass();
         block.shared(&self.cache.spares)
     }
 

@@ -14,6 +14,7 @@ pub(super) mod run;
 pub(super) mod stream;
 pub(super) mod table;
 pub(super) mod tail;
+pub(super) mod uncached_read;
 pub(super) mod verify_read;
 pub(super) mod verify_scan;
 pub(super) mod watch;

@@ -589,8 +589,10 @@ impl Table {
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<ReadOutcome> {
         let passing = checks.passing || !(checks.again || self.admits(number));
-        let checks = Checks { passing, ..checks };
-        let fetched = self.fetch(number, checks)?;
+        if passing && wanted.each && !checks.loaded {
+            return self.read_uncached(number, wanted, visit);
+        }
+        let fetched = self.fetch(number, Checks { passing, ..checks })?;
         self.search_loaded(fetched, number, wanted, visit)
     }
 

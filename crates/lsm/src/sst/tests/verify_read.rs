@@ -26,8 +26,12 @@ struct Stage {
 }
 
 fn stage(records: Vec<Owned>, settings: &WriterSettings) -> Stage {
+    stage_within(1 << 20, records, settings)
+}
+
+fn stage_within(cache_bytes: usize, records: Vec<Owned>, settings: &WriterSettings) -> Stage {
     let (file, finished) = written(&records, settings);
-    Stage { table: opened(file, &finished, &settings.order, &Arc::new(Cache::new(1 << 20))), records }
+    Stage { table: opened(file, &finished, &settings.order, &Arc::new(Cache::new(cache_bytes))), records }
 }
 
 /// Settings without a filter, so that the lookup of an absent key reads blocks.
@@ -146,11 +150,14 @@ fn no_bit_of_a_block_that_merely_passes_changes_an_answer() {
 
 #[test]
 fn no_bit_of_an_index_or_a_filter_hides_a_record() {
-    let stage = stage(records(), &plain(120, false));
-    for at in 0..200 {
-        for mask in [1, 0x10, 0x80] {
-            let table = stage.table.damaged(CorruptionSite::Index, at, mask).unwrap();
-            stage.check(&table, &format!("byte {at} of the index, {mask:x}"));
+    // With and without a cache.
+    for cache_bytes in [1 << 20, 0] {
+        let stage = stage_within(cache_bytes, records(), &plain(120, false));
+        for at in 0..200 {
+            for mask in [1, 0x10, 0x80] {
+                let table = stage.table.damaged(CorruptionSite::Index, at, mask).unwrap();
+                stage.check(&table, &format!("byte {at} of the index, {mask:x}"));
+            }
         }
     }
     // Hundreds of blocks, so that the index has several groups.
