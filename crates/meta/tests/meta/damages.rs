@@ -20,7 +20,7 @@ use waxseal_lsm::env::sim::SimFs;
 use waxseal_meta::integrity::{RepairOptions, SalvageOptions, VerifyOptions, repair, salvage, verify};
 
 /// Cases of each sweep.
-const CASES: u64 = 180;
+const CASES: u64 = 270;
 
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)

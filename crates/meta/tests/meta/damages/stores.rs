@@ -35,6 +35,8 @@ pub(crate) struct Plan {
     /// Blocks of one part of a cut index; 0: no index is cut.
     part_blocks: usize,
     is_sealed: bool,
+    /// Cache; a small one holds a few blocks, so that most reads of keys search a block once.
+    cache_bytes: usize,
     /// Every family in one table of the deepest level.
     compacted: bool,
     closed: bool,
@@ -42,15 +44,23 @@ pub(crate) struct Plan {
 
 const fn plan(name: &'static str, lz4: bool, seal_column: bool, compacted: bool, closed: bool) -> Plan {
     let compression = if lz4 && cfg!(feature = "lz4") { Compression::Lz4 } else { Compression::None };
-    Plan { name, compression, seal_column, part_blocks: 0, is_sealed: true, compacted, closed }
+    Plan { name, compression, seal_column, part_blocks: 0, is_sealed: true, cache_bytes: 256 << 20, compacted, closed }
 }
 
-pub(crate) const STORES: [Plan; 6] = [
+/// A plan with a small cache.
+const fn uncached(plan: Plan) -> Plan {
+    Plan { cache_bytes: 4096, ..plan }
+}
+
+pub(crate) const STORES: [Plan; 9] = [
     plan("plain, compacted, closed", false, false, true, true),
     plan("lz4, levels, open", true, false, false, false),
     plan("plain, column, levels, open", false, true, false, false),
     plan("lz4, column, compacted, closed", true, true, true, true),
     Plan { part_blocks: 4, ..plan("plain, cut index, compacted, closed", false, false, true, true) },
+    uncached(plan("plain, compacted, closed, few cached blocks", false, false, true, true)),
+    uncached(plan("plain, levels, open, few cached blocks", false, false, false, false)),
+    uncached(plan("lz4, column, levels, open, few cached blocks", true, true, false, false)),
     Plan { is_sealed: false, ..plan("without seals, levels, open", false, false, false, false) },
 ];
 
@@ -88,6 +98,7 @@ pub(crate) struct Sample {
     /// The rows that range deletes of the manifest hide.
     pub(crate) deleted: BTreeMap<&'static str, Rows>,
     options: CfOptions,
+    cache_bytes: usize,
     companions: Arc<dyn Companions>,
     used: BTreeMap<String, usize>,
 }
@@ -116,7 +127,8 @@ impl Sample {
         };
         let (name, disk) = (plan.name, SimFs::new(hash(plan.name.as_bytes())));
         let [rows, deleted] = [(); 2].map(|()| FAMILIES.map(|name| (name, Rows::new())).into());
-        let mut sample = Sample { name, disk, rows, deleted, options, companions, used: BTreeMap::new() };
+        let cache_bytes = plan.cache_bytes;
+        let mut sample = Sample { name, disk, rows, deleted, options, cache_bytes, companions, used: BTreeMap::new() };
         let db = sample.open(&sample.disk).expect("a new store");
         let mut snapshot = None;
         for round in 0..4 {
@@ -203,7 +215,8 @@ impl Sample {
     }
 
     pub(crate) fn settings(&self) -> Settings {
-        Settings { segment_bytes: 64 * 1024, ring_bytes: 16 * 1024, drain_bytes: 4096, ..Settings::default() }
+        let (segment_bytes, ring_bytes, drain_bytes, cache_bytes) = (64 * 1024, 16 * 1024, 4096, self.cache_bytes);
+        Settings { segment_bytes, ring_bytes, drain_bytes, cache_bytes, ..Settings::default() }
     }
 
     pub(crate) fn parts(&self, disk: &SimFs) -> Parts {
