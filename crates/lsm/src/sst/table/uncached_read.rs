@@ -50,9 +50,13 @@ impl Table {
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<ReadOutcome> {
         let (framed, body) = buffer.parts(handle.bytes());
-        read_into(&*self.file, handle.offset, framed).map_err(|error| read_error(&self.name, handle.offset, error))?;
-        let Ok((stored, codec)) = check_frame(framed, &self.expected.uid, Role::Data, handle) else {
-            return self.search_repaired(number, wanted, visit);
+        let read = read_into(&*self.file, handle.offset, framed)
+            .map_err(|error| read_error(&self.name, handle.offset, error))
+            .and_then(|()| check_frame(framed, &self.expected.uid, Role::Data, handle));
+        let (stored, codec) = match read {
+            // A short read and a mismatch may be transient.
+            Err(error) if error.is_corruption() => return self.search_repaired(number, wanted, visit),
+            read => read?,
         };
         let searched = StoredBlock::split(stored, codec)
             .and_then(|stored| self.search_stored(&stored, body, (number, handle), wanted, visit));

@@ -1,5 +1,7 @@
 //! Point reads in blocks that are not cached: they answer like cached ones, whichever byte was hit.
 
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
 use super::*;
 use crate::record::MAX_SEQNO;
 use crate::sst::block::frame::StoredBlock;
@@ -192,5 +194,60 @@ fn a_read_within_a_read_leaves_the_record_as_it_is() {
         };
         assert!(table.get(&first.key, hash(&first.key), MAX_SEQNO, Checks::EACH, visit).unwrap());
         assert_eq!(seen, [first.clone()]);
+    }
+}
+
+/// A file whose next read is short, or has a wrong byte.
+#[derive(Debug)]
+struct Unsteady {
+    file: Arc<Memory>,
+    is_short: AtomicBool,
+    is_wrong: AtomicBool,
+}
+
+impl File for Unsteady {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        let length = self.file.read_at(buf, offset)?;
+        if self.is_wrong.swap(false, SeqCst) {
+            buf[length / 2] ^= 0x10;
+        }
+        Ok(if self.is_short.swap(false, SeqCst) { length - 1 } else { length })
+    }
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.file.write_at(bytes, offset)
+    }
+    fn sync_data(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+    fn set_len(&self, length: u64) -> io::Result<()> {
+        self.file.set_len(length)
+    }
+    fn allocate(&self, length: u64) -> io::Result<()> {
+        self.file.allocate(length)
+    }
+    fn map(&self, length: usize) -> io::Result<Option<Arc<dyn Mapped>>> {
+        self.file.map(length)
+    }
+}
+
+#[test]
+fn a_read_that_fails_once_is_read_again() {
+    let records = records();
+    for settings in shapes() {
+        let (file, finished) = written(&records, &settings);
+        let file = Arc::new(Unsteady { file, is_short: AtomicBool::new(false), is_wrong: AtomicBool::new(false) });
+        let (cache, expected) = (Arc::new(Cache::new(0)), expected(&finished));
+        let order = settings.order.clone();
+        let table = Table::open(NAME.into(), file.clone(), expected, order, cache, Arc::new(Sealer)).unwrap();
+        for fault in [&file.is_short, &file.is_wrong] {
+            for (key, seqno) in places().filter(|(key, _)| *key <= numbered(46)) {
+                fault.store(true, SeqCst);
+                assert_eq!(got(&table, &key, seqno).unwrap().as_ref(), newest(&records, &key, seqno));
+                assert!(!fault.load(SeqCst), "the block was read");
+            }
+        }
     }
 }

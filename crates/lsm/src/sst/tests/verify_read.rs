@@ -162,7 +162,7 @@ fn no_bit_of_an_index_or_a_filter_hides_a_record() {
     }
     // Hundreds of blocks, so that the index has several groups.
     let many: Vec<Owned> = (0..400).map(|n| Owned::put(&numbered(n * 2), 9, &[1; 50]).sealed()).collect();
-    let wide = self::stage(many, &plain(100, false));
+    let wide = stage(many, &plain(100, false));
     assert!(wide.table.blocks() > 130);
     for at in (0..1200).step_by(5) {
         let table = wide.table.damaged(CorruptionSite::Index, at, 0x44).unwrap();
@@ -171,7 +171,7 @@ fn no_bit_of_an_index_or_a_filter_hides_a_record() {
             assert_eq!(found.is_some(), n % 2 == 0, "byte {at} of the index, key {n}");
         }
     }
-    let stage = self::stage(records(), &WriterSettings { filter_bits: 10, ..plain(300, false) });
+    let stage = stage(records(), &WriterSettings { filter_bits: 10, ..plain(300, false) });
     for at in 0..128 {
         let table = stage.table.damaged(CorruptionSite::Filter, at, 0x55).unwrap();
         stage.check(&table, &format!("byte {at} of the filter"));
