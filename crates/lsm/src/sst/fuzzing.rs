@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::block::block::Block;
 use super::block::codec::{Dictionary, unpack_zstd, zstd_length};
-use super::block::frame::BlockHandle;
+use super::block::frame::{BlockHandle, COMPANION_BYTES, StoredBlock};
+use super::block::lookup::{BlockLookup, LookupKey};
 use super::cache::cache::Cache;
 use super::index::partitions::{IndexPartition, TableIndex};
 use super::index::{filter, index, range, top_index};
@@ -21,7 +22,8 @@ use crate::order::Order;
 use crate::record::MAX_SEQNO;
 use crate::seam::Plain;
 
-/// Loads bytes as a data block (first byte: the codec) and reads every entry.
+/// Loads bytes as a data block (first byte: the codec) and reads every entry. A lookup finds the same entries, and
+/// rejects or answers any other bytes.
 pub fn fuzz_block(bytes: &[u8]) {
     let Some((codec, stored)) = bytes.split_first() else { return };
     let raw_len = if codec & 0xf == 0 { stored.len() as u32 } else { 4096 };
@@ -31,7 +33,20 @@ pub fn fuzz_block(bytes: &[u8]) {
         Block::load((stored.to_vec(), Vec::with_capacity), *codec, &handle, (7, None), &order, searched)
     });
     assert_eq!(loaded[0].is_ok(), loaded[1].is_ok(), "a walk and a skim differ");
+    let mut scratch = Vec::new();
+    let lookup = StoredBlock::split(stored, *codec)
+        .and_then(|stored| BlockLookup::new(stored.body(raw_len, &mut scratch, None)?, stored.column, 7, &order));
+    if let Ok(lookup) = &lookup {
+        for key in [&[][..], &stored[..stored.len() / 2], &[0xFF; 3]] {
+            let entries = lookup.find(key, MAX_SEQNO).map(|landing| [landing.before, landing.at]);
+            for visited in entries.into_iter().flatten().flatten() {
+                let (mut room, mut word) = (LookupKey::new(), [0; COMPANION_BYTES]);
+                let _ = lookup.key(&visited, &mut room).map(|key| lookup.record(&visited, key, &mut word).seqno);
+            }
+        }
+    }
     for block in loaded.into_iter().flatten() {
+        let lookup = lookup.as_ref().expect("the block is valid");
         let mut key = Vec::new();
         for at in 0..block.len() {
             key.clear();
@@ -44,6 +59,12 @@ pub fn fuzz_block(bytes: &[u8]) {
                     place.is_ok_and(|place| place.equal.is_some() && place.at == at),
                     "an entry is not where it is"
                 );
+                let landing = lookup.find(record.key, record.seqno).expect("the block is valid");
+                assert!(landing.is_equal && landing.before.is_some() == (at > 0));
+                let (mut room, mut word) = (LookupKey::new(), [0; COMPANION_BYTES]);
+                let found = landing.at.expect("the entry");
+                let key = lookup.key(&found, &mut room).expect("a key");
+                assert_eq!(lookup.record(&found, key, &mut word), record, "a lookup finds another entry");
             }
         }
     }
