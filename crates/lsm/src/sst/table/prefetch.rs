@@ -80,7 +80,7 @@ impl TableCursor {
         };
         let (next, behind) = self.beyond(forward);
         if is_near_end && self.fill_cache && self.prefetched_to != behind {
-            self.table.prefetch_block(next);
+            self.table.prefetch_cached(next);
         }
     }
 
@@ -93,9 +93,11 @@ impl TableCursor {
         let (next, behind) = self.beyond(forward);
         match std::mem::replace(&mut self.prefetched_to, behind) == next {
             true => self.table.prefetch_entries(next, forward),
-            false => self.table.prefetch_block(next),
+            false => {
+                self.table.prefetch_cached(next);
+            }
         }
-        self.table.prefetch_block(behind);
+        self.table.prefetch_cached(behind);
     }
 
     /// Returns the next two block numbers in a direction. Past the first or last block, the numbers are out of range.

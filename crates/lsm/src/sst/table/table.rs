@@ -444,15 +444,29 @@ impl Table {
         Approach::At(number)
     }
 
-    /// Prefetches the lines that a search reads first, if the block is in the cache.
+    /// Prefetches the lines that a search reads first, if the block is in the cache. Otherwise advises the operating
+    /// system to read the block, so that it reads the blocks of several keys in parallel.
     #[inline]
     pub fn prefetch_block(&self, number: usize) {
+        if !self.prefetch_cached(number)
+            && let Some(part) = self.table_index.partition_in_memory(number)
+            && let Some(handle) = part.index.handle(number)
+        {
+            self.file.advise(handle.offset, handle.bytes() as u64, true);
+        }
+    }
+
+    /// Prefetches the lines that a search reads first. Returns false if the block is not in the cache.
+    #[inline]
+    pub(in crate::sst) fn prefetch_cached(&self, number: usize) -> bool {
         if number < self.slots.count()
             && let Some(block) = &*self.slots.slot(number).load()
         {
             block.prefetch();
             prefetch_counters(block);
+            return true;
         }
+        false
     }
 
     /// Prefetches the first entries of a walk through a block, if it is in the cache.

@@ -1,4 +1,4 @@
-//! Readahead advice to the operating system: only scans cause it, in both directions.
+//! Readahead advice to the operating system: scans cause it, in both directions, and reads of several keys.
 
 use std::sync::Mutex;
 
@@ -76,4 +76,28 @@ fn a_scan_is_read_ahead_both_ways_and_single_reads_are_not() {
     let backwards = told();
     assert!(backwards.windows(2).all(|pair| pair[1].0 < pair[0].0 && pair[1].1 >= pair[0].0), "{backwards:?}");
     assert!(backwards[0].1 + 4 * 1000 > end && backwards.last().unwrap().0 < third, "{backwards:?} of {end}");
+}
+
+#[test]
+fn the_blocks_of_several_keys_are_requested_before_they_are_read() {
+    let records: Vec<Owned> = (0..200).map(|n| Owned::put(&numbered(n), 1, &[7; 900]).sealed()).collect();
+    let settings = WriterSettings { block_bytes: 1000, ..settings() };
+    let (file, finished) = written(&records, &settings);
+    let file = Arc::new(Advised { file, told: Mutex::default() });
+    let (cache, expected) = (Arc::new(Cache::new(1 << 20)), expected(&finished));
+    let table = Table::open(NAME.into(), file.clone(), expected, settings.order, cache, Arc::new(Sealer)).unwrap();
+    let told = || std::mem::take(&mut *file.told.lock().unwrap());
+    told(); // discards the advice given at open
+    for n in [3, 50, 199] {
+        let key = numbered(n);
+        let Approach::At(number) = table.prefetch_slot(&key, hash(&key)) else { panic!("the index is in memory") };
+        let handle = table.handle(number).unwrap();
+        table.prefetch_block(number);
+        assert_eq!(told(), [(handle.offset, handle.end())]);
+        assert!(got(&table, &key, MAX_SEQNO).unwrap().is_some());
+        table.prefetch_block(number);
+        assert_eq!(told(), [], "it is in the cache");
+    }
+    table.prefetch_block(table.blocks());
+    assert_eq!(told(), []);
 }
