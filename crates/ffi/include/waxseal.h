@@ -2903,55 +2903,6 @@ int32_t waxseal_snapshot_seqno(const waxseal_snapshot_t *snapshot, uint64_t *seq
 int32_t waxseal_snapshot_destroy(waxseal_snapshot_t *snapshot);
 
 /**
- * Sets a key to a new value if it has the old one, atomically. A null `old_value` requires that the key is absent; a
- * null `new_value` deletes the key. `*is_set` is false, and nothing has changed, if the key has another value. An
- * expired record counts as absent. `options` and `is_set` may be null.
- *
- * No write of the key comes between the comparison and the change. Beside fast writers of other threads the commit may
- * be attempted several times; then the writers wait for it, at most 10 ms.
- *
- * Thread-safe, if no other thread uses the options meanwhile. Errors: as of `waxseal_get` and `waxseal_put_with`.
- */
-int32_t waxseal_compare_and_set(waxseal_family_t *family,
-                                const waxseal_write_options_t *options,
-                                const uint8_t *key,
-                                size_t key_len,
-                                const waxseal_slice_t *old_value,
-                                const waxseal_slice_t *new_value,
-                                bool *is_set,
-                                waxseal_error_t **error);
-
-/**
- * Sets a key to a value if it is absent, atomically. `*is_put` is false, and nothing has changed, if the key exists.
- * `options` and `is_put` may be null.
- *
- * Thread-safe, if no other thread uses the options meanwhile. Errors: as of `waxseal_compare_and_set`.
- */
-int32_t waxseal_put_if_absent(waxseal_family_t *family,
-                              const waxseal_write_options_t *options,
-                              const uint8_t *key,
-                              size_t key_len,
-                              const uint8_t *value,
-                              size_t value_len,
-                              bool *is_put,
-                              waxseal_error_t **error);
-
-/**
- * Adds a number to a counter, atomically. A counter is a signed integer of 64 bits, stored as 8 bytes in little-endian
- * order; an absent key counts as 0. `*before` is the value before the addition. `options` and `before` may be null.
- *
- * Thread-safe, if no other thread uses the options meanwhile. Errors: as of `waxseal_compare_and_set`;
- * `WAXSEAL_INVALID` if the value does not have 8 bytes or the sum exceeds 64 bits.
- */
-int32_t waxseal_fetch_add(waxseal_family_t *family,
-                          const waxseal_write_options_t *options,
-                          const uint8_t *key,
-                          size_t key_len,
-                          int64_t number,
-                          int64_t *before,
-                          waxseal_error_t **error);
-
-/**
  * Sets a key to a value, with the store's durability. Keys have up to 65,535 bytes, values up to 3 GiB less one.
  *
  * Thread-safe. Errors: `WAXSEAL_INVALID` for a key or value that is too long, or null with a length; `WAXSEAL_IO`,
@@ -3025,6 +2976,55 @@ int32_t waxseal_delete_range_with(waxseal_family_t *family,
                                   const uint8_t *end,
                                   size_t end_len,
                                   waxseal_error_t **error);
+
+/**
+ * Sets a key to a new value if it has the old one, atomically. A null `old_value` requires that the key is absent; a
+ * null `new_value` deletes the key. `*is_set` is false, and nothing has changed, if the key has another value. An
+ * expired record counts as absent. `options` and `is_set` may be null.
+ *
+ * No write of the key comes between the comparison and the change. Beside fast writers of other threads the commit may
+ * be attempted several times; then the writers wait for it, at most 10 ms.
+ *
+ * Thread-safe, if no other thread uses the options meanwhile. Errors: as of `waxseal_get` and `waxseal_put_with`.
+ */
+int32_t waxseal_compare_and_set(waxseal_family_t *family,
+                                const waxseal_write_options_t *options,
+                                const uint8_t *key,
+                                size_t key_len,
+                                const waxseal_slice_t *old_value,
+                                const waxseal_slice_t *new_value,
+                                bool *is_set,
+                                waxseal_error_t **error);
+
+/**
+ * Sets a key to a value if it is absent, atomically. `*is_put` is false, and nothing has changed, if the key exists.
+ * `options` and `is_put` may be null.
+ *
+ * Thread-safe, if no other thread uses the options meanwhile. Errors: as of `waxseal_compare_and_set`.
+ */
+int32_t waxseal_put_if_absent(waxseal_family_t *family,
+                              const waxseal_write_options_t *options,
+                              const uint8_t *key,
+                              size_t key_len,
+                              const uint8_t *value,
+                              size_t value_len,
+                              bool *is_put,
+                              waxseal_error_t **error);
+
+/**
+ * Adds a number to a counter, atomically. A counter is a signed integer of 64 bits, stored as 8 bytes in little-endian
+ * order; an absent key counts as 0. `*before` is the value before the addition. `options` and `before` may be null.
+ *
+ * Thread-safe, if no other thread uses the options meanwhile. Errors: as of `waxseal_compare_and_set`;
+ * `WAXSEAL_INVALID` if the value does not have 8 bytes or the sum exceeds 64 bits.
+ */
+int32_t waxseal_fetch_add(waxseal_family_t *family,
+                          const waxseal_write_options_t *options,
+                          const uint8_t *key,
+                          size_t key_len,
+                          int64_t number,
+                          int64_t *before,
+                          waxseal_error_t **error);
 
 /**
  * Creates an empty batch of a store.

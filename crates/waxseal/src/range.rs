@@ -43,9 +43,12 @@ pub trait KeyRange {
     fn into_bounds(self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>);
 }
 
-/// Returns the start (included) and the end (excluded) of a range; `None` for an unbounded side. Errors: `Invalid` for
+/// The start (included) and the end (excluded) of a range; `None` for an unbounded side.
+pub(crate) type HalfOpen = (Option<Vec<u8>>, Option<Vec<u8>>);
+
+/// Returns the half-open range with these bounds. Errors: `Invalid` for
 /// a bound whose next key is needed and does not exist.
-pub(crate) fn half_open(is_bytewise: bool, (start, end): Bounds) -> Result<(Option<Vec<u8>>, Option<Vec<u8>>)> {
+pub(crate) fn half_open(is_bytewise: bool, (start, end): Bounds) -> Result<HalfOpen> {
     let next = |mut key: Vec<u8>| match is_bytewise && key.len() < MAX_KEY_BYTES {
         true => {
             key.push(0);
