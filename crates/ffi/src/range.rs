@@ -53,8 +53,11 @@ pub(crate) unsafe fn bounds(range: *const waxseal_range_t) -> Result<CallerBound
     }
 }
 
+/// The lower and the upper bound of a range that a caller lends.
+type LentBounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
+
 /// Converts a start (included) and an end (excluded), of which null pointers are no bounds.
-pub(crate) fn half_open<'a>(start: Lent<'a>, end: Lent<'a>) -> Result<(Bound<&'a [u8]>, Bound<&'a [u8]>)> {
+pub(crate) fn half_open<'a>(start: Lent<'a>, end: Lent<'a>) -> Result<LentBounds<'a>> {
     let (start, end) = (start.bound()?, end.bound()?);
     Ok((start.map_or(Bound::Unbounded, Bound::Included), end.map_or(Bound::Unbounded, Bound::Excluded)))
 }

@@ -20,7 +20,7 @@ enum Step {
     Delete(u8),
     DeleteRange(Option<u8>, Option<u8>),
     Flush,
-    Step,
+    Work,
     Settle,
     Compact,
     Snapshot,
@@ -39,7 +39,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             (a, b) => Step::DeleteRange(a, b),
         }),
         4 => Just(Step::Flush),
-        6 => Just(Step::Step),
+        6 => Just(Step::Work),
         1 => Just(Step::Settle),
         1 => Just(Step::Compact),
         2 => Just(Step::Snapshot),
@@ -136,8 +136,8 @@ fn walk(order: &Order, steps: &[Step]) {
                         || b.as_ref().is_some_and(|b| order.compare(key, b).is_ge())
                 });
             }
-            Step::Flush => drop(db.flush().unwrap()),
-            Step::Step => drop(db.step().unwrap()),
+            Step::Flush => db.flush().unwrap(),
+            Step::Work => drop(db.step().unwrap()),
             Step::Settle => db.settle().unwrap(),
             Step::Compact => db.compact(&default(&db), &ALL).unwrap(),
             Step::Snapshot => snapshots.push((db.snapshot().unwrap(), model.clone())),

@@ -40,7 +40,7 @@ fn shapes() -> Vec<WriterSettings> {
 
 /// Every present and absent key, at several seqnos.
 fn places() -> impl Iterator<Item = (Vec<u8>, Seqno)> {
-    let seqnos = |n: u32| if n % 10 == 0 || n == 46 { &[MAX_SEQNO, 70, 10][..] } else { &[MAX_SEQNO] };
+    let seqnos = |n: u32| if n.is_multiple_of(10) || n == 46 { &[MAX_SEQNO, 70, 10][..] } else { &[MAX_SEQNO] };
     (0..50u32).flat_map(move |n| seqnos(n).iter().map(move |seqno| (numbered(n), *seqno)))
 }
 
@@ -193,7 +193,7 @@ fn a_read_within_a_read_leaves_the_record_as_it_is() {
             seen.push(Owned::of(record));
         };
         assert!(table.get(&first.key, hash(&first.key), MAX_SEQNO, Checks::EACH, visit).unwrap());
-        assert_eq!(seen, [first.clone()]);
+        assert_eq!(seen, std::slice::from_ref(first));
     }
 }
 
