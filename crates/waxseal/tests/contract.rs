@@ -92,7 +92,6 @@ fn keys_and_values() -> Result<()> {
     assert!(cf.contains("k")?);
     cf.delete("k")?;
     cf.delete_range("a".."b")?;
-    cf.clear()?;
     assert!(!cf.contains("k")?);
     let set: bool = cf.compare_and_set("n", None::<&str>, Some("1"))?;
     assert!(set && cf.compare_and_set("n", Some(b"1"), Some(vec![2]))? && !cf.put_if_absent("n", "v")?);
@@ -102,6 +101,7 @@ fn keys_and_values() -> Result<()> {
     assert_eq!(before, 0);
     let values: Vec<Option<Slice>> = cf.multi_get(["k", "l"])?;
     assert_eq!(values, [None, Some(Slice::from(&[1, 2, 3][..]))]);
+    cf.clear()?;
     Ok(())
 }
 

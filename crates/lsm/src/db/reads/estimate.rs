@@ -15,6 +15,7 @@
 use std::sync::Arc;
 
 use super::{ReadPoint, Reads};
+use crate::checksum::mix;
 use crate::cursor::Cursor;
 use crate::db::state::family::{Family, Generation, TableHandle, View};
 use crate::error::Result;
@@ -127,7 +128,8 @@ fn live_of(table: &TableHandle, now: u64) -> u64 {
     table.meta().ledger.puts.count.saturating_sub(older).saturating_sub(expired)
 }
 
-/// Passes evenly spaced records of a memtable to `take`. Costs a step for each record.
+/// Passes one of every so many adjacent records of a memtable to `take`: not always the same one, because the versions of
+/// the keys may repeat at that distance. Costs a step for each record.
 fn sample_memtable(
     generation: &Generation,
     wanted: u64,
@@ -139,7 +141,7 @@ fn sample_memtable(
     cursor.first()?;
     let mut at = 0;
     while cursor.valid() {
-        if at % every == every / 2 && cursor.record().seqno <= seqno {
+        if at % every == mix(at / every + 1) % every && cursor.record().seqno <= seqno {
             take(&cursor.record());
         }
         at += 1;
