@@ -13,11 +13,20 @@ fn mode(path: &Path) -> u32 {
     std::fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
 
-/// Returns each file of a directory with its mode.
+/// Returns each file of a directory with its mode, without those that the store removes meanwhile.
 #[expect(clippy::disallowed_methods, reason = "the engine cannot read a mode")]
 fn modes(dir: &Path) -> Vec<(String, u32)> {
-    let entries = std::fs::read_dir(dir).unwrap().map(Result::unwrap);
-    entries.map(|entry| (entry.file_name().to_string_lossy().into_owned(), mode(&entry.path()))).collect()
+    let mut modes = Vec::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let entry = entry.unwrap();
+        match entry.metadata() {
+            Ok(metadata) => {
+                modes.push((entry.file_name().to_string_lossy().into_owned(), metadata.permissions().mode() & 0o777));
+            }
+            Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "{error}"),
+        }
+    }
+    modes
 }
 
 fn open(dir: &Path, file_mode: Option<u32>) -> waxseal_lsm::error::Result<Db> {
