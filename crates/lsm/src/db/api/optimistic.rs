@@ -60,8 +60,42 @@ pub struct OptimisticRead<'a> {
     spare: Vec<u8>,
     /// No attempt was made since the last read.
     is_fresh: bool,
-    attempts: u32,
+    attempts: Attempts<'a>,
+}
+
+/// The attempts of one optimistic commit, and the hold that it takes after too many of them.
+pub(super) struct Attempts<'a> {
+    log: &'a OpenLog,
+    count: u32,
     hold: Option<Hold<'a, Body>>,
+}
+
+impl<'a> Attempts<'a> {
+    pub(super) fn new(log: &'a OpenLog) -> Attempts<'a> {
+        Attempts { log, count: 0, hold: None }
+    }
+
+    /// Begins an attempt; may wait for the holds of other commits. Returns true if it took a hold, so that commits may
+    /// have been ordered since.
+    pub(super) fn begin(&mut self) -> Result<bool> {
+        interrupt::check()?;
+        self.count += 1;
+        if self.count > PATIENCE && !self.hold.as_ref().is_some_and(Hold::is_served) {
+            self.hold = None;
+            self.hold = Some(self.log.wal().hold());
+            return Ok(true);
+        }
+        if self.hold.is_none() {
+            self.log.wal().await_holds();
+        }
+        Ok(false)
+    }
+
+    /// Returns the precondition that no batch was ordered after `seqno`.
+    pub(super) fn unchanged_since(&self, seqno: Seqno) -> Precondition {
+        let under = Precondition::default().unchanged_since(seqno);
+        self.hold.as_ref().map_or(under, |hold| under.within(hold.id()))
+    }
 }
 
 impl Db {
@@ -85,8 +119,7 @@ impl Db {
             value: None,
             spare: Vec::new(),
             is_fresh: true,
-            attempts: 0,
-            hold: None,
+            attempts: Attempts::new(log),
         };
         read.read()?;
         Ok(read)
@@ -135,6 +168,11 @@ impl OptimisticRead<'_> {
             if ingestions.is_multiple_of(2) {
                 let view = self.family.open_view()?; // before the seqno (I13)
                 self.seqno = self.inner.store_log().visible();
+                // Commits up to the seqno may be in a memtable that is newer than the view. Then the batch would be
+                // ordered on a state that was not read.
+                if !Arc::ptr_eq(&self.family.view().active, &view.active) {
+                    continue;
+                }
                 let (moment, checks) =
                     (ReadPoint { seqno: self.seqno, as_of: self.as_of }, catalog.reads.checks(self.reading));
                 let spare = &mut self.spare;
@@ -167,21 +205,15 @@ impl fmt::Debug for OptimisticRead<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OptimisticRead")
             .field("seqno", &self.seqno)
-            .field("attempts", &self.attempts)
+            .field("attempts", &self.attempts.count)
             .finish_non_exhaustive()
     }
 }
 
 impl Condition for OptimisticRead<'_> {
     fn prepare(&mut self) -> Result<()> {
-        interrupt::check()?;
-        self.attempts += 1;
-        if self.attempts > PATIENCE && !self.hold.as_ref().is_some_and(Hold::is_served) {
-            self.hold = None;
-            self.hold = Some(self.log.wal().hold());
+        if self.attempts.begin()? {
             self.is_fresh = false;
-        } else if self.hold.is_none() {
-            self.log.wal().await_holds();
         }
         Ok(())
     }
@@ -194,7 +226,6 @@ impl Condition for OptimisticRead<'_> {
                 return Ok(None);
             }
         }
-        let under = Precondition::default().unchanged_since(self.seqno);
-        Ok(Some(self.hold.as_ref().map_or(under, |hold| under.within(hold.id()))))
+        Ok(Some(self.attempts.unchanged_since(self.seqno)))
     }
 }
