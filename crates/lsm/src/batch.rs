@@ -43,6 +43,18 @@ pub struct Batch {
     has_ranges: bool,
 }
 
+/// A position in a batch: between the operations before it and those added later.
+/// The default is the position before all operations.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BatchPosition {
+    bytes: usize,
+    count: u64,
+    largest: usize,
+    /// Number of distinct families.
+    families: usize,
+    has_ranges: bool,
+}
+
 /// Permission for a batch to write system families. Reserved for the layers above the engine; never given to users.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemPass(());
@@ -89,6 +101,26 @@ impl Batch {
         (self.granted, self.held, self.has_ranges) = (false, false, false);
     }
 
+    /// Returns the position after the operations added so far, for `truncate`.
+    pub fn position(&self) -> BatchPosition {
+        let Batch { count, largest, has_ranges, .. } = *self;
+        BatchPosition { bytes: self.encoded().bytes.len(), count, largest, families: self.families.len(), has_ranges }
+    }
+
+    /// Removes the operations added after a position of this batch. A position that the batch no longer has, because
+    /// it was cleared or truncated before it, changes nothing.
+    pub fn truncate(&mut self, position: &BatchPosition) {
+        if position.count >= self.count {
+            return;
+        }
+        let encoded = self.encoded_mut();
+        encoded.bytes.truncate(position.bytes.max(COUNT_BYTES));
+        encoded.key_hashes.truncate(position.count as usize);
+        encoded.set_count(position.count);
+        (self.count, self.largest, self.has_ranges) = (position.count, position.largest, position.has_ranges);
+        self.families.truncate(position.families);
+    }
+
     /// Marks the batch as held between building and commit. The commit then checks its operations against their
     /// companions again before it orders them, so that a bit flip in the meantime does not reach the log. A batch that
     /// is built and committed in one call needs no second check.
@@ -116,6 +148,12 @@ impl Batch {
     /// Returns the operations added so far, in order.
     pub fn operations(&self) -> BatchOperations<'_> {
         BatchOperations::behind_count(&self.encoded().bytes[COUNT_BYTES..], self.count)
+    }
+
+    /// Returns the operations after a position of this batch.
+    pub fn operations_after(&self, position: &BatchPosition) -> BatchOperations<'_> {
+        let bytes = self.encoded().bytes.get(position.bytes.max(COUNT_BYTES)..).unwrap_or_default();
+        BatchOperations::behind_count(bytes, self.count.saturating_sub(position.count))
     }
 
     /// Number of operations.

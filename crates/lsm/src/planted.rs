@@ -88,6 +88,8 @@ pub enum Bug {
     LossNotFencedByRepair,
     RulesNotCompared,
     ConditionNotCompared,
+    TransactionReadNotValidated,
+    TransactionRangeNotValidated,
     KeyBoundToAnotherOperation,
     EmittedRowsShownLate,
     EventsLostWithTheirFamily,
@@ -169,7 +171,7 @@ pub enum Bug {
 
 impl Bug {
     /// All planted bugs that the engine's own tests find.
-    pub const ALL: [Bug; 109] = [
+    pub const ALL: [Bug; 111] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -214,6 +216,8 @@ impl Bug {
         Bug::LossNotFencedByRepair,
         Bug::RulesNotCompared,
         Bug::ConditionNotCompared,
+        Bug::TransactionReadNotValidated,
+        Bug::TransactionRangeNotValidated,
         Bug::KeyBoundToAnotherOperation,
         Bug::EmittedRowsShownLate,
         Bug::EventsLostWithTheirFamily,

@@ -39,6 +39,7 @@ pub use crate::wal::Precondition;
 pub use api::Db;
 pub use api::metrics::{FamilyMetrics, LevelMetrics, Metrics, ValueMetrics, WalMetrics};
 pub use api::optimistic::{Condition, OptimisticRead};
+pub use api::transaction::{ReadSet, Validation};
 pub use maintenance::examine::{MemoryRef, TableRef};
 pub use maintenance::ingest::{Ingested, Raw};
 pub use maintenance::replace::{HeldTables, Replacement};

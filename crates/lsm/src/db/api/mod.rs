@@ -3,6 +3,7 @@
 //! ```text
 //! read_calls.rs    the calls that read
 //! optimistic.rs    commits that depend on the value of a key
+//! transaction.rs   commits that depend on a set of keys and ranges
 //! repair_calls.rs  the calls that inspect, repair, copy and fill a store
 //! metrics.rs       the numbers of a store and of a family
 //! faults.rs        hooks for fault injection
@@ -13,6 +14,7 @@ pub(super) mod metrics;
 pub(super) mod optimistic;
 mod read_calls;
 mod repair_calls;
+pub(super) mod transaction;
 
 use std::fmt;
 use std::path::Path;
