@@ -5,15 +5,16 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
-use waxseal_lsm::batch::Batch as Operations;
-use waxseal_lsm::db::Family;
+use waxseal_lsm::batch::{Batch as Operations, BatchOperations, BatchPosition};
 #[cfg(feature = "tokio")]
 use waxseal_lsm::db::Precondition;
+use waxseal_lsm::db::{Condition, Family};
 use waxseal_lsm::env::{SystemTime, UNIX_EPOCH};
-use waxseal_lsm::error::{Error, Result};
+use waxseal_lsm::error::{Error, ErrorKind, Result};
 use waxseal_lsm::options::Durability;
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::seam::PendingWrite;
@@ -617,6 +618,64 @@ impl Batch {
         Ok(())
     }
 
+    /// Adds a put now, for a transaction. Errors: those that refuse it; the batch is unchanged then.
+    pub(crate) fn put_now(&mut self, cf: &ColumnFamily, key: &[u8], value: &[u8], options: WriteOptions) -> Result<()> {
+        self.try_put_with(cf, key, value, options)
+    }
+
+    /// Adds a delete now, for a transaction. Errors: those that refuse it; the batch is unchanged then.
+    pub(crate) fn delete_now(&mut self, cf: &ColumnFamily, key: &[u8]) -> Result<()> {
+        self.try_push(cf, Write::delete(key), None)
+    }
+
+    /// Adds a range delete now, for a transaction. Errors: those that refuse it, and `Invalid` for a start behind the
+    /// end; the batch is unchanged then.
+    pub(crate) fn delete_range_now(&mut self, cf: &ColumnFamily, bounds: Bounds) -> Result<()> {
+        if let (Bound::Included(start) | Bound::Excluded(start), Bound::Included(end) | Bound::Excluded(end)) = &bounds
+            && cf.order().compare(start, end).is_gt()
+        {
+            return Err(Error::invalid("the start of the range is behind its end"));
+        }
+        self.try_delete_range(cf, bounds)
+    }
+
+    /// Makes all writes visible atomically while a condition holds. Errors: those of `commit` and of the condition.
+    pub(crate) fn commit_when(&mut self, durability: Durability, condition: &mut dyn Condition) -> Result<()> {
+        self.ready()?;
+        match self.inner.commit_when(&mut self.operations, durability, &self.who, &self.verbs, condition)? {
+            true => Ok(()),
+            false => Err(Error::of(ErrorKind::Conflict, "another commit came first")),
+        }
+    }
+
+    /// Returns the position after the writes so far.
+    pub(crate) fn mark(&self) -> BatchMark {
+        BatchMark {
+            operations: self.operations.position(),
+            verbs: self.verbs.len(),
+            families: self.families.len(),
+            who: self.who.clone(),
+        }
+    }
+
+    /// Removes the writes after a position of this batch.
+    pub(crate) fn truncate(&mut self, mark: &BatchMark) {
+        self.operations.truncate(&mark.operations);
+        self.verbs.truncate(mark.verbs);
+        self.families.truncate(mark.families);
+        self.who = mark.who.clone();
+    }
+
+    /// Returns the operations after a position of this batch.
+    pub(crate) fn operations_after(&self, position: &BatchPosition) -> BatchOperations<'_> {
+        self.operations.operations_after(position)
+    }
+
+    /// Returns a family that the batch writes to.
+    pub(crate) fn family(&self, id: u32) -> Option<&Family> {
+        self.families.iter().find(|family| family.id() == id)
+    }
+
     /// Checks whether the batch can commit.
     fn ready(&self) -> Result<()> {
         self.inner.check_writable()?;
@@ -775,6 +834,21 @@ impl Batch {
             self.who.name(),
             other.name()
         )))
+    }
+}
+
+/// A position in a batch, between the writes before it and those added later.
+pub(crate) struct BatchMark {
+    operations: BatchPosition,
+    verbs: usize,
+    families: usize,
+    who: Who,
+}
+
+impl BatchMark {
+    /// Returns the position in the encoded operations.
+    pub(crate) fn operations(&self) -> &BatchPosition {
+        &self.operations
     }
 }
 

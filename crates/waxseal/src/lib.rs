@@ -78,6 +78,7 @@ mod session;
 mod slice;
 mod snapshot;
 mod tables;
+mod transaction;
 mod verify;
 
 #[cfg(feature = "tokio")]
@@ -98,6 +99,7 @@ pub use session::Session;
 pub use slice::Slice;
 pub use snapshot::Snapshot;
 pub use tables::TableInfo;
+pub use transaction::{Isolation, Transaction, TransactionCursor, TransactionRange};
 
 pub use waxseal_lsm::db::{
     BackgroundPause, Event, FamilyMetrics, LevelMetrics, Listener, Metrics, OLD_READER_NANOS, OldReader,

@@ -358,7 +358,7 @@ fn step(cursor: &mut UserCursor, end: End) -> Result<()> {
 }
 
 /// Returns true if an end at `key` has reached the key that the opposite end returned.
-fn have_met(order: &Order, key: &[u8], given: &[u8], end: End) -> bool {
+pub(crate) fn have_met(order: &Order, key: &[u8], given: &[u8], end: End) -> bool {
     let ordering = order.compare(key, given);
     match end {
         End::Front => ordering.is_ge(),
@@ -377,7 +377,7 @@ fn reaches_beyond(order: &Order, damage: &Damage, key: &[u8], end: End) -> bool 
 }
 
 /// Returns true if no key can be within the bounds.
-fn is_inverted(order: &Order, bounds: &Bounds) -> bool {
+pub(crate) fn is_inverted(order: &Order, bounds: &Bounds) -> bool {
     match bounds {
         (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
         (Bound::Included(low), Bound::Included(high)) => order.compare(low, high).is_gt(),

@@ -12,4 +12,5 @@ mod ranges;
 mod registry;
 mod seals;
 mod sizes;
+mod transaction;
 mod watches;

@@ -1,0 +1,165 @@
+//! The writes of a transaction as its own reads see them: by family, the newest write of each key, above the ranges
+//! that the transaction deleted.
+//!
+//! Holds:  a write of a key is newer than every deleted range that holds it, because `delete_range` removes the writes
+//!         in its range. A key is therefore decided by its write, else by the deleted ranges, else by the snapshot.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
+
+use waxseal_lsm::batch::BatchOperation;
+use waxseal_lsm::error::Result;
+use waxseal_lsm::order::Order;
+use waxseal_lsm::range_delete::{RangeBounds, bounds_of, is_within};
+use waxseal_lsm::record::Kind;
+
+use crate::range::{Bounds, is_inverted};
+
+/// A key in the order of its family.
+#[derive(Clone)]
+struct OrderedKey {
+    order: Order,
+    bytes: Vec<u8>,
+}
+
+impl PartialEq for OrderedKey {
+    fn eq(&self, other: &OrderedKey) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for OrderedKey {}
+
+impl PartialOrd for OrderedKey {
+    fn partial_cmp(&self, other: &OrderedKey) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for OrderedKey {
+    fn cmp(&self, other: &OrderedKey) -> Ordering {
+        self.order.compare(&self.bytes, &other.bytes)
+    }
+}
+
+/// The writes of one transaction in one family.
+pub(super) struct FamilyWrites {
+    order: Order,
+    /// The value that a key was set to; `None` if the key was removed or its value has expired.
+    keys: BTreeMap<OrderedKey, Option<Vec<u8>>>,
+    /// The deleted ranges: disjoint, not adjacent, in ascending order.
+    deleted: Vec<(Option<Vec<u8>>, Option<Vec<u8>>)>,
+}
+
+impl FamilyWrites {
+    fn new(order: &Order) -> FamilyWrites {
+        FamilyWrites { order: order.clone(), keys: BTreeMap::new(), deleted: Vec::new() }
+    }
+
+    fn key(&self, key: &[u8]) -> OrderedKey {
+        OrderedKey { order: self.order.clone(), bytes: key.to_vec() }
+    }
+
+    /// Returns how the transaction's writes decide a key: a value, `Some(None)` if it is absent, or `None` if the
+    /// snapshot decides.
+    pub(super) fn get(&self, key: &[u8]) -> Option<Option<&[u8]>> {
+        match self.keys.get(&self.key(key)) {
+            Some(value) => Some(value.as_deref()),
+            None => self.deleted_range(key).map(|_| None),
+        }
+    }
+
+    /// Returns the deleted range that holds a key.
+    pub(super) fn deleted_range(&self, key: &[u8]) -> Option<RangeBounds<'_>> {
+        // The only candidate is the first range that ends after the key.
+        let ends_before = |end: &Option<Vec<u8>>| end.as_ref().is_some_and(|end| self.order.compare(end, key).is_le());
+        let at = self.deleted.partition_point(|(_, end)| ends_before(end));
+        let (start, end) = self.deleted.get(at)?;
+        let range = (start.as_deref(), end.as_deref());
+        is_within(&self.order, range, key).then_some(range)
+    }
+
+    /// Returns the first key within bounds that was set to a value, and the value.
+    pub(super) fn first_in(&self, bounds: &Bounds) -> Option<(&[u8], &[u8])> {
+        self.set_in(bounds)?.next()
+    }
+
+    /// Returns the last key within bounds that was set to a value, and the value.
+    pub(super) fn last_in(&self, bounds: &Bounds) -> Option<(&[u8], &[u8])> {
+        self.set_in(bounds)?.next_back()
+    }
+
+    fn set_in(&self, bounds: &Bounds) -> Option<impl DoubleEndedIterator<Item = (&[u8], &[u8])>> {
+        if is_inverted(&self.order, bounds) {
+            return None;
+        }
+        let bound = |bound: &Bound<Vec<u8>>| bound.as_ref().map(|key| self.key(key));
+        let keys = self.keys.range((bound(&bounds.0), bound(&bounds.1)));
+        Some(keys.filter_map(|(key, value)| Some((&key.bytes[..], value.as_deref()?))))
+    }
+
+    fn set(&mut self, key: &[u8], value: Option<Vec<u8>>) {
+        let key = self.key(key);
+        self.keys.insert(key, value);
+    }
+
+    fn delete_range(&mut self, (start, end): RangeBounds<'_>) {
+        let order = self.order.clone();
+        if start.zip(end).is_some_and(|(start, end)| order.compare(start, end).is_ge()) {
+            return;
+        }
+        let low = start.map_or(Bound::Unbounded, |start| Bound::Included(self.key(start)));
+        let high = end.map_or(Bound::Unbounded, |end| Bound::Excluded(self.key(end)));
+        let covered: Vec<OrderedKey> = self.keys.range((low, high)).map(|(key, _)| key.clone()).collect();
+        for key in covered {
+            self.keys.remove(&key);
+        }
+        // The ranges that the new one touches become one with it.
+        let is_before = |range: &(_, Option<Vec<u8>>)| {
+            range.1.as_ref().zip(start).is_some_and(|(end, start)| order.compare(end, start).is_lt())
+        };
+        let is_touched = |range: &(Option<Vec<u8>>, _)| {
+            range.0.as_ref().zip(end).is_none_or(|(start, end)| order.compare(start, end).is_le())
+        };
+        let from = self.deleted.partition_point(is_before);
+        let to = from + self.deleted[from..].partition_point(is_touched);
+        let mut joined = (start.map(<[u8]>::to_vec), end.map(<[u8]>::to_vec));
+        for (start, end) in self.deleted.drain(from..to) {
+            joined.0 =
+                joined.0.zip(start).map(|(one, other)| if order.compare(&one, &other).is_le() { one } else { other });
+            joined.1 =
+                joined.1.zip(end).map(|(one, other)| if order.compare(&one, &other).is_ge() { one } else { other });
+        }
+        self.deleted.insert(from, joined);
+    }
+}
+
+/// The writes of one transaction, by family.
+#[derive(Default)]
+pub(super) struct OwnWrites {
+    families: HashMap<u32, FamilyWrites>,
+}
+
+impl OwnWrites {
+    /// Returns the writes in a family; `None` if there are none.
+    pub(super) fn of(&self, family: u32) -> Option<&FamilyWrites> {
+        self.families.get(&family)
+    }
+
+    /// Adds an operation after all others. `is_expired`: the value counts as absent. Errors: `Corruption` for bytes that
+    /// are no range delete.
+    pub(super) fn add(&mut self, order: &Order, operation: &BatchOperation<'_>, is_expired: bool) -> Result<()> {
+        let writes = self.families.entry(operation.family).or_insert_with(|| FamilyWrites::new(order));
+        match operation.kind {
+            Kind::RangeDelete => writes.delete_range(bounds_of(operation.key, operation.value)?),
+            Kind::Put if !is_expired => writes.set(operation.key, Some(operation.value.to_vec())),
+            _ => writes.set(operation.key, None),
+        }
+        Ok(())
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.families.clear();
+    }
+}
