@@ -26,5 +26,6 @@ mod panics;
 mod planted;
 mod same;
 mod sweep;
+mod transactions;
 mod values;
 mod world;
