@@ -82,7 +82,9 @@ mod transaction;
 mod verify;
 
 #[cfg(feature = "tokio")]
-pub use async_db::{AsyncBatch, AsyncColumnFamily, AsyncDb, AsyncSession, AsyncSnapshot, KeyStream, RangeStream};
+pub use async_db::{
+    AsyncBatch, AsyncColumnFamily, AsyncDb, AsyncSession, AsyncSnapshot, AsyncTransaction, KeyStream, RangeStream,
+};
 pub use batch::{Batch, WriteOptions};
 pub use builder::Builder;
 pub use care::{

@@ -2,7 +2,6 @@
 //!
 //! Calls that do not exist yet, by the issue that brings them:
 //! - merge operators: `merge`, also in batches
-//! - transactions: `transaction`
 //! - backup: `backup`, `Db::restore`
 //! - zstd: `Compression::Zstd` needs the feature `zstd`, and is refused at open without it
 
@@ -10,9 +9,9 @@ use std::sync::Arc;
 
 use waxseal::env::{RealFs, SystemClock};
 use waxseal::{
-    CfOptions, ColumnFamily, Compression, Cursor, Damage, Db, Digest, Durability, Error, ErrorKind, Event, Keys,
-    Listener, Metrics, Range, RecoveryReport, RepairOptions, Report, Result, ScrubOptions, Seal, Sealed, Session,
-    Slice, Snapshot, VerifyOptions, WriteOptions,
+    CfOptions, ColumnFamily, Compression, Cursor, Damage, Db, Digest, Durability, Error, ErrorKind, Event, Isolation,
+    Keys, Listener, Metrics, Range, RecoveryReport, RepairOptions, Report, Result, ScrubOptions, Seal, Sealed, Session,
+    Slice, Snapshot, Transaction, VerifyOptions, WriteOptions,
 };
 
 struct Quiet;
@@ -102,6 +101,28 @@ fn keys_and_values() -> Result<()> {
     let values: Vec<Option<Slice>> = cf.multi_get(["k", "l"])?;
     assert_eq!(values, [None, Some(Slice::from(&[1, 2, 3][..]))]);
     cf.clear()?;
+    Ok(())
+}
+
+#[test]
+fn transactions() -> Result<()> {
+    let db = Db::memory()?;
+    let cf = db.column_family("default")?;
+    let t: Transaction = db.transaction();
+    let found: Option<Slice> = t.get(&cf, "k")?;
+    assert_eq!((found, t.get_for_update(&cf, "k")?), (None, None));
+    t.put(&cf, "k", "v")?;
+    t.savepoint();
+    t.delete(&cf, "k")?;
+    t.delete_range(&cf, "a".."b")?;
+    t.rollback_to_savepoint()?;
+    assert_eq!(t.range(&cf, "a".."z").count(), 1);
+    t.commit()?;
+    let t = db.transaction_with(Isolation::Snapshot);
+    t.put(&cf, "k", "w")?;
+    t.rollback();
+    let read: Option<Slice> = db.transact(|t| t.get(&cf, "k"))?;
+    assert_eq!(read.as_deref(), Some(&b"v"[..]));
     Ok(())
 }
 

@@ -22,6 +22,7 @@ mod reads;
 mod rows;
 mod session;
 mod snapshot;
+mod transaction;
 
 use std::fmt;
 use std::path::Path;
@@ -47,6 +48,7 @@ pub use family::AsyncColumnFamily;
 pub use rows::{KeyStream, RangeStream};
 pub use session::AsyncSession;
 pub use snapshot::AsyncSnapshot;
+pub use transaction::AsyncTransaction;
 
 /// Maximum number of threads that read files for tasks.
 const READERS: usize = 16;

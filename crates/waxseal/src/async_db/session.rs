@@ -40,6 +40,10 @@ impl AsyncSession {
         AsyncSession { session, shared: shared.clone() }
     }
 
+    pub(super) fn shared(&self) -> &Arc<AsyncShared> {
+        &self.shared
+    }
+
     /// Returns the synchronous handle of the same session. Its calls may block.
     pub fn blocking(&self) -> &Session {
         &self.session

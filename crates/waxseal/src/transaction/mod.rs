@@ -392,6 +392,11 @@ impl Transaction {
 
     /// [`commit`](Transaction::commit) with a durability.
     pub fn commit_with(self, durability: Durability) -> Result<()> {
+        self.commit_now(durability)
+    }
+
+    /// Commits without giving up the handle. The transaction has ended then, whatever the outcome.
+    pub(crate) fn commit_now(&self, durability: Durability) -> Result<()> {
         let snapshot = self.shared.snapshot.as_ref().map_err(Error::clone)?;
         let mut state = self.shared.state()?;
         state.has_ended = true;
@@ -415,6 +420,11 @@ impl Transaction {
 
     /// Discards all writes. Dropping the transaction does the same.
     pub fn rollback(self) {
+        self.end();
+    }
+
+    /// Ends the transaction without giving up the handle.
+    pub(crate) fn end(&self) {
         if let Ok(mut state) = self.shared.state() {
             state.has_ended = true;
         }
