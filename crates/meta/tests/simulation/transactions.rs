@@ -120,7 +120,7 @@ struct OpenTransaction {
     recorded: Recorded,
 }
 
-/// What a commit validates.
+/// The isolation level of a history.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Serializable,

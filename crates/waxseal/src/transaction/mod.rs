@@ -89,7 +89,7 @@ pub struct Transaction {
     shared: Arc<Shared>,
 }
 
-/// What the handle of a transaction and its cursors share.
+/// State shared by a transaction's handle and its cursors.
 struct Shared {
     inner: Arc<Inner>,
     isolation: Isolation,
@@ -200,7 +200,7 @@ impl Transaction {
         self.get_with(cf, key, |value| Slice::from(value))
     }
 
-    /// Passes the value of a key to `visit` and returns the result of `visit`, which must not use the transaction.
+    /// Passes the value of a key to `visit` and returns the result of `visit`.
     pub fn get_with<R>(
         &self,
         cf: &ColumnFamily,
@@ -257,7 +257,9 @@ impl Transaction {
         self.shared.inner.check(&cf.family)?;
         let mut state = self.shared.state()?;
         if let Some(own) = state.own_writes.of(cf.family.id()).and_then(|writes| writes.get(key)) {
-            return Ok(own.map(visit));
+            let own = own.map(<[u8]>::to_vec); // `visit` may use the transaction
+            drop(state);
+            return Ok(own.as_deref().map(visit));
         }
         if is_noted {
             state.reads.add_key(&cf.family, key);

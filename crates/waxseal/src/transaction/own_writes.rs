@@ -14,7 +14,7 @@ use waxseal_lsm::order::Order;
 use waxseal_lsm::range_delete::{RangeBounds, bounds_of, is_within};
 use waxseal_lsm::record::Kind;
 
-use crate::range::{Bounds, is_inverted};
+use crate::range::{Bounds, HalfOpen, is_inverted};
 
 /// A key in the order of its family.
 #[derive(Clone)]
@@ -49,7 +49,7 @@ pub(super) struct FamilyWrites {
     /// The value that a key was set to; `None` if the key was removed or its value has expired.
     keys: BTreeMap<OrderedKey, Option<Vec<u8>>>,
     /// The deleted ranges: disjoint, not adjacent, in ascending order.
-    deleted: Vec<(Option<Vec<u8>>, Option<Vec<u8>>)>,
+    deleted: Vec<HalfOpen>,
 }
 
 impl FamilyWrites {

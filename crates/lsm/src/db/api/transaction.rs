@@ -15,9 +15,9 @@
 //!          if it has a conflict. The price is at most one `get` for each key, and one scan for each range.
 //! Missed:  the snapshot is live until the batch is ordered. A compaction therefore gives no version above S the seqno
 //!          0, and drops such versions only if a newer one hides them, or if neither S nor the present sees the key.
-//!          In the last case the key is absent for both, as if it had not been written.
-//! Order:   A is read before the views. A view holds all commits that were visible before it was loaded. Versions
-//!          above A that it also holds are conflicts too.
+//!          Such a key is absent at both seqnos: the change has no effect on the transaction.
+//! Order:   A is read before the views. A view holds all commits that were visible before it was loaded. A newer
+//!          version in the view is a conflict as well.
 //! Family:  a family that was dropped is a conflict. A drop changes the epoch, so that a batch validated before the
 //!          drop is not ordered after it.
 //! Costs:   nothing if no commit was ordered since S. Plain commits pay nothing.
