@@ -50,6 +50,7 @@ pub mod read;
 pub mod record;
 mod sampler;
 pub mod seam;
+mod sorted_heads;
 pub mod sst;
 pub mod values;
 pub mod version;

@@ -15,6 +15,7 @@ use rpds::ListSync;
 use crate::order::Order;
 use crate::range_delete::RangeDelete;
 use crate::record::{MAX_SEQNO, Seqno};
+use crate::sorted_heads::SortedHeads;
 
 /// Maximum number of fragments in a chunk.
 const CHUNK: usize = 64;
@@ -24,7 +25,24 @@ const CHUNK: usize = 64;
 pub struct RangeIndex {
     order: Order,
     /// None is empty, and the first fragment begins before all keys.
-    chunks: Vec<Arc<Vec<Fragment>>>,
+    chunks: Vec<Arc<Chunk>>,
+    /// The starts of all chunks but the first.
+    heads: SortedHeads,
+}
+
+/// Fragments side by side.
+#[derive(Clone, Debug)]
+struct Chunk {
+    fragments: Vec<Fragment>,
+    /// The starts of all fragments but the first.
+    heads: SortedHeads,
+}
+
+impl Chunk {
+    fn new(order: &Order, fragments: Vec<Fragment>) -> Chunk {
+        let heads = SortedHeads::of(order, fragments[1..].iter().map(Fragment::key));
+        Chunk { fragments, heads }
+    }
 }
 
 /// The keys from a start up to the start of the next fragment.
@@ -34,6 +52,13 @@ struct Fragment {
     start: Option<Arc<[u8]>>,
     /// The seqnos of the range deletes that hold the fragment, newest first.
     seqnos: ListSync<Seqno>,
+}
+
+impl Fragment {
+    /// Returns the start of a fragment other than the first.
+    fn key(&self) -> &[u8] {
+        self.start.as_deref().unwrap_or_default()
+    }
 }
 
 /// A fragment of an index: the keys between two bounds, which the same range deletes hold.
@@ -46,7 +71,22 @@ pub struct RangeFragment<'a> {
     seqnos: &'a ListSync<Seqno>,
 }
 
+/// A fragment's place in an index.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FragmentPlace {
+    chunk: usize,
+    at: usize,
+}
+
 impl RangeFragment<'_> {
+    fn is_at_or_before(&self, order: &Order, key: &[u8]) -> bool {
+        self.start.is_none_or(|start| order.compare(start, key).is_le())
+    }
+
+    fn ends_after(&self, order: &Order, key: &[u8]) -> bool {
+        self.end.is_none_or(|end| order.compare(end, key).is_gt())
+    }
+
     /// Returns the seqno of the newest range delete that a reader at `seqno` sees; 0 if it sees none.
     pub fn newest(&self, seqno: Seqno) -> Seqno {
         newest(self.seqnos, seqno)
@@ -61,7 +101,17 @@ fn newest(seqnos: &ListSync<Seqno>, at: Seqno) -> Seqno {
 impl RangeIndex {
     /// Creates an empty index.
     pub fn new(order: Order) -> RangeIndex {
-        RangeIndex { order, chunks: vec![Arc::new(vec![Fragment { start: None, seqnos: ListSync::new_sync() }])] }
+        RangeIndex::of(order, [vec![Fragment { start: None, seqnos: ListSync::new_sync() }]])
+    }
+
+    fn of(order: Order, chunks: impl IntoIterator<Item = Vec<Fragment>>) -> RangeIndex {
+        let chunks: Vec<_> = chunks.into_iter().map(|fragments| Arc::new(Chunk::new(&order, fragments))).collect();
+        let heads = RangeIndex::heads_of(&order, &chunks);
+        RangeIndex { order, chunks, heads }
+    }
+
+    fn heads_of(order: &Order, chunks: &[Arc<Chunk>]) -> SortedHeads {
+        SortedHeads::of(order, chunks[1..].iter().map(|chunk| chunk.fragments[0].key()))
     }
 
     /// Creates an index of range deletes in any order. Of each fragment it keeps the newest seqno, and the newest one
@@ -107,21 +157,20 @@ impl RangeIndex {
                 None => break,
             }
         }
-        let chunks = fragments.chunks(CHUNK / 2).map(|chunk| Arc::new(chunk.to_vec())).collect();
-        RangeIndex { order: order.clone(), chunks }
+        RangeIndex::of(order.clone(), fragments.chunks(CHUNK / 2).map(<[Fragment]>::to_vec))
     }
 
     /// Adds a range delete whose seqno is greater than those of all others. Returns the number of fragments that it
     /// holds.
     pub fn insert(&mut self, range: &RangeDelete) -> usize {
-        let from = range.start.as_deref().map_or((0, 0), |start| self.cut_at(start));
-        let to = range.end.as_deref().map_or((self.chunks.len(), 0), |end| self.cut_at(end));
+        let from = range.start.as_deref().map_or(FragmentPlace::default(), |start| self.cut_at(start));
+        let to = range.end.as_deref().map_or(FragmentPlace { chunk: self.chunks.len(), at: 0 }, |end| self.cut_at(end));
         let mut touched = 0;
-        for chunk in from.0..self.chunks.len().min(to.0 + 1) {
-            let first = if chunk == from.0 { from.1 } else { 0 };
-            let last = if chunk == to.0 { to.1 } else { self.chunks[chunk].len() };
+        for chunk in from.chunk..self.chunks.len().min(to.chunk + 1) {
+            let first = if chunk == from.chunk { from.at } else { 0 };
+            let last = if chunk == to.chunk { to.at } else { self.chunks[chunk].fragments.len() };
             if first < last {
-                for fragment in &mut Arc::make_mut(&mut self.chunks[chunk])[first..last] {
+                for fragment in &mut Arc::make_mut(&mut self.chunks[chunk]).fragments[first..last] {
                     fragment.seqnos.push_front_mut(range.seqno);
                 }
                 touched += last - first;
@@ -133,26 +182,40 @@ impl RangeIndex {
 
     /// Returns true if no range delete is in the index.
     pub fn is_empty(&self) -> bool {
-        self.chunks.iter().all(|chunk| chunk.iter().all(|fragment| fragment.seqnos.is_empty()))
+        self.chunks.iter().all(|chunk| chunk.fragments.iter().all(|fragment| fragment.seqnos.is_empty()))
     }
 
     /// Returns the seqno of the newest range delete that holds a key and that a reader at `seqno` sees; 0 if there is
     /// none.
     #[inline(never)]
     pub fn newest_over(&self, key: &[u8], seqno: Seqno) -> Seqno {
-        let (chunk, at) = self.find(key);
-        newest(&self.chunks[chunk][at].seqnos, seqno)
+        let FragmentPlace { chunk, at } = self.find(key);
+        newest(&self.chunks[chunk].fragments[at].seqnos, seqno)
     }
 
     /// Returns the seqno of the oldest range delete that holds a key and is newer than `seqno`.
     pub fn oldest_above(&self, key: &[u8], seqno: Seqno) -> Option<Seqno> {
-        let (chunk, at) = self.find(key);
-        self.chunks[chunk][at].seqnos.iter().copied().take_while(|newer| *newer > seqno).last()
+        let FragmentPlace { chunk, at } = self.find(key);
+        self.chunks[chunk].fragments[at].seqnos.iter().copied().take_while(|newer| *newer > seqno).last()
     }
 
-    /// Returns the fragment that holds a key.
-    pub fn fragment(&self, key: &[u8]) -> RangeFragment<'_> {
-        self.fragment_at(self.find(key))
+    /// Returns the fragment that holds a key, and notes its place. It looks first at the place of the previous call with
+    /// the same index, and at the fragment after it; at the first call, at the default place.
+    #[inline(never)]
+    pub fn fragment_from(&self, place: &mut FragmentPlace, key: &[u8]) -> RangeFragment<'_> {
+        let here = self.fragment_at(*place);
+        if here.is_at_or_before(&self.order, key) {
+            if here.ends_after(&self.order, key) {
+                return here;
+            }
+            *place = self.after(*place);
+            let next = self.fragment_at(*place);
+            if next.ends_after(&self.order, key) {
+                return next;
+            }
+        }
+        *place = self.find(key);
+        self.fragment_at(*place)
     }
 
     /// Returns the fragments that hold a key from `smallest` to `largest`, both included.
@@ -164,11 +227,8 @@ impl RangeIndex {
         let mut next = Some(self.find(smallest));
         std::iter::from_fn(move || {
             let fragment = self.fragment_at(next?);
-            let (chunk, at) = next?;
             next = match fragment.end {
-                Some(end) if self.order.compare(end, largest).is_le() => {
-                    Some(if at + 1 < self.chunks[chunk].len() { (chunk, at + 1) } else { (chunk + 1, 0) })
-                }
+                Some(end) if self.order.compare(end, largest).is_le() => Some(self.after(next?)),
                 _ => None,
             };
             Some(fragment)
@@ -181,42 +241,48 @@ impl RangeIndex {
         self.fragments(smallest, largest).map(|fragment| fragment.newest(seqno)).min().unwrap_or(0)
     }
 
-    fn fragment_at(&self, (chunk, at): (usize, usize)) -> RangeFragment<'_> {
-        let here = &self.chunks[chunk];
-        let next = here.get(at + 1).or_else(|| self.chunks.get(chunk + 1)?.first());
+    fn fragment_at(&self, FragmentPlace { chunk, at }: FragmentPlace) -> RangeFragment<'_> {
+        let here = &self.chunks[chunk].fragments;
+        let next = here.get(at + 1).or_else(|| self.chunks.get(chunk + 1)?.fragments.first());
         let end = next.and_then(|next| next.start.as_deref());
         RangeFragment { start: here[at].start.as_deref(), end, seqnos: &here[at].seqnos }
     }
 
-    /// Returns chunk and position of the last fragment that begins at or before a key.
+    /// Returns the place after one that is not the last.
+    fn after(&self, FragmentPlace { chunk, at }: FragmentPlace) -> FragmentPlace {
+        let is_last = at + 1 == self.chunks[chunk].fragments.len();
+        if is_last { FragmentPlace { chunk: chunk + 1, at: 0 } } else { FragmentPlace { chunk, at: at + 1 } }
+    }
+
+    /// Returns the place of the last fragment that begins at or before a key.
     #[inline]
-    fn find(&self, key: &[u8]) -> (usize, usize) {
-        let begins = |fragment: &Fragment| match &fragment.start {
-            Some(start) => self.order.compare(start, key).is_le(),
-            None => true,
-        };
-        let chunk = self.chunks.partition_point(|chunk| chunk.first().is_some_and(begins)).saturating_sub(1);
-        (chunk, self.chunks[chunk].partition_point(begins).saturating_sub(1))
+    fn find(&self, key: &[u8]) -> FragmentPlace {
+        let chunk = self.heads.at_or_before(&self.order, key, |chunk| self.chunks[chunk + 1].fragments[0].key());
+        let Chunk { fragments, heads } = &*self.chunks[chunk];
+        FragmentPlace { chunk, at: heads.at_or_before(&self.order, key, |at| fragments[at + 1].key()) }
     }
 
     /// Makes a fragment begin at a key, and returns its place.
-    fn cut_at(&mut self, key: &[u8]) -> (usize, usize) {
-        let (chunk, at) = self.find(key);
-        let before = &self.chunks[chunk][at];
+    fn cut_at(&mut self, key: &[u8]) -> FragmentPlace {
+        let FragmentPlace { chunk, at } = self.find(key);
+        let before = &self.chunks[chunk].fragments[at];
         if before.start.as_deref().is_some_and(|start| self.order.compare(start, key).is_eq()) {
-            return (chunk, at);
+            return FragmentPlace { chunk, at };
         }
         let after = Fragment { start: Some(key.into()), seqnos: before.seqnos.clone() };
-        Arc::make_mut(&mut self.chunks[chunk]).insert(at + 1, after);
-        (chunk, at + 1)
+        let mut fragments = self.chunks[chunk].fragments.clone();
+        fragments.insert(at + 1, after);
+        self.chunks[chunk] = Arc::new(Chunk::new(&self.order, fragments));
+        FragmentPlace { chunk, at: at + 1 }
     }
 
     /// Divides chunks that have grown too large.
     fn divide(&mut self) {
-        while let Some(at) = self.chunks.iter().position(|chunk| chunk.len() > CHUNK) {
-            let chunk = Arc::make_mut(&mut self.chunks[at]);
-            let half = chunk.split_off(chunk.len() / 2);
-            self.chunks.insert(at + 1, Arc::new(half));
+        while let Some(at) = self.chunks.iter().position(|chunk| chunk.fragments.len() > CHUNK) {
+            let (low, high) = self.chunks[at].fragments.split_at(CHUNK / 2);
+            let halves = [low, high].map(|half| Arc::new(Chunk::new(&self.order, half.to_vec())));
+            self.chunks.splice(at..=at, halves);
+            self.heads = RangeIndex::heads_of(&self.order, &self.chunks);
         }
     }
 }
@@ -251,6 +317,7 @@ mod tests {
             let boundaries = [ranges.len() as u64 / 3, ranges.len() as u64 / 2];
             let built = RangeIndex::build(&order, ranges.iter(), &boundaries);
             let all: Vec<Seqno> = (0..=ranges.len() as u64).chain([MAX_SEQNO]).collect();
+            let mut places = [FragmentPlace::default(); 2];
             for key in &keys {
                 let key = &[*key][..];
                 let expected = |at: Seqno| {
@@ -265,8 +332,8 @@ mod tests {
                 for at in boundaries.into_iter().chain([MAX_SEQNO]) {
                     prop_assert_eq!(built.newest_over(key, at), expected(at));
                 }
-                for index in [&grown, &built] {
-                    let fragment = index.fragment(key);
+                for (index, place) in [&grown, &built].into_iter().zip(&mut places) {
+                    let fragment = index.fragment_from(place, key);
                     prop_assert!(fragment.start.is_none_or(|start| start <= key));
                     prop_assert!(fragment.end.is_none_or(|end| key < end));
                     prop_assert_eq!(fragment.newest(MAX_SEQNO), expected(MAX_SEQNO));
@@ -284,10 +351,12 @@ mod tests {
     fn an_index_that_is_built_keeps_what_somebody_can_read() {
         let ranges: Vec<RangeDelete> = (1..=199).map(|n| range(0, n, n.into())).collect();
         let built = RangeIndex::build(&Order::bytewise(), ranges.iter(), &[]);
-        assert_eq!(built.chunks.iter().map(|chunk| chunk.len()).sum::<usize>(), 2);
-        assert!(built.chunks.iter().flat_map(|chunk| chunk.iter()).all(|fragment| fragment.seqnos.len() <= 1));
+        assert_eq!(built.chunks.iter().map(|chunk| chunk.fragments.len()).sum::<usize>(), 2);
+        assert!(
+            built.chunks.iter().flat_map(|chunk| chunk.fragments.iter()).all(|fragment| fragment.seqnos.len() <= 1)
+        );
         let same: Vec<RangeDelete> = (1..=199).map(|n| range(5, 9, n)).collect();
         let built = RangeIndex::build(&Order::bytewise(), same.iter(), &[]);
-        assert_eq!(built.chunks.iter().map(|chunk| chunk.len()).sum::<usize>(), 3);
+        assert_eq!(built.chunks.iter().map(|chunk| chunk.fragments.len()).sum::<usize>(), 3);
     }
 }

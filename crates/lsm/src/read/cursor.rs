@@ -33,7 +33,7 @@ use crate::lost_range::LostRange;
 use crate::merge::{MergeCursor, MergeSource};
 use crate::order::Order;
 use crate::planted;
-use crate::range_index::RangeIndex;
+use crate::range_index::{FragmentPlace, RangeFragment, RangeIndex};
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 use crate::seam::{Companions, Life, Protection, RecordSource};
 use crate::values::BlobBuffer;
@@ -74,6 +74,8 @@ pub struct UserCursor {
     pending: usize,
     /// The range deletes that the cursor may see; `None` if there are none.
     ranges: Option<Arc<RangeIndex>>,
+    /// The place of the last fragment that the cursor was in.
+    fragment: FragmentPlace,
     /// The family's name, for errors.
     family: Arc<str>,
     /// The provider of expiry times, the clock, and the time at which records are judged.
@@ -125,6 +127,7 @@ impl UserCursor {
             lost_ranges: Vec::new(),
             pending: 0,
             ranges: None,
+            fragment: FragmentPlace::default(),
             family: Arc::default(),
             expiry: None,
             values: None,
@@ -384,7 +387,11 @@ impl UserCursor {
             };
             // A record other than a value is treated as expired.
             let life = match pass_to {
-                None if record.kind.is_value() && !self.is_range_deleted(&record) => self.life(&record),
+                None if record.kind.is_value()
+                    && !is_range_deleted(self.ranges.as_deref(), &mut self.fragment, &record, self.seqno) =>
+                {
+                    self.life(&record)
+                }
                 _ => Life::Over,
             };
             match pass_to {
@@ -471,7 +478,9 @@ impl UserCursor {
                 self.drop_decided();
             }
             let newest = if place == CursorPlace::Inner { self.inner.record() } else { self.saved.record() };
-            let life = match newest.kind.is_value() && !self.is_range_deleted(&newest) {
+            let life = match newest.kind.is_value()
+                && !is_range_deleted(self.ranges.as_deref(), &mut self.fragment, &newest, self.seqno)
+            {
                 true => self.life(&newest),
                 false => Life::Over,
             };
@@ -548,11 +557,13 @@ impl UserCursor {
         let bound = bound_of(if forward { &self.bounds.1 } else { &self.bounds.0 });
         let bound = match &self.ranges {
             None => bound,
-            Some(ranges) => match free_of_ranges(&self.order, ranges, self.inner.place().0, self.seqno, forward, bound)
-            {
-                Some(bound) => bound,
-                None => return false,
-            },
+            Some(ranges) => {
+                let fragment = ranges.fragment_from(&mut self.fragment, self.inner.place().0);
+                match free_of_ranges(&self.order, fragment, self.seqno, forward, bound) {
+                    Some(bound) => bound,
+                    None => return false,
+                }
+            }
         };
         let Some((table, reach)) = self.inner.lend(forward, bound) else { return false };
         if !forward && !table.is_plain(self.seqno) {
@@ -591,12 +602,6 @@ impl UserCursor {
     #[cold]
     fn named(&self, error: Error) -> Error {
         if self.family.is_empty() { error } else { error.in_family(&self.family, None) }
-    }
-
-    /// Returns true if a range delete that the cursor sees hides a record.
-    #[inline]
-    fn is_range_deleted(&self, record: &Record<'_>) -> bool {
-        self.ranges.as_ref().is_some_and(|ranges| ranges.newest_over(record.key, self.seqno) > record.seqno)
     }
 
     /// Returns whether a record has expired.
@@ -835,17 +840,21 @@ impl UserCursor {
     }
 }
 
-/// Returns the bound of a run that begins at a key and meets no range delete: the given bound, or the edge of the
-/// range-free fragment around the key. `None` if the key is in a range, where each record must be compared.
+/// Returns true if a range delete that a reader at `at` sees hides a record. `place` is for this cursor's ranges alone.
+#[inline]
+fn is_range_deleted(ranges: Option<&RangeIndex>, place: &mut FragmentPlace, record: &Record<'_>, at: Seqno) -> bool {
+    ranges.is_some_and(|ranges| ranges.fragment_from(place, record.key).newest(at) > record.seqno)
+}
+
+/// Returns the bound of a run that begins in a fragment and meets no range delete: the given bound, or the fragment's
+/// edge. `None` if range deletes hold the fragment, where each record must be compared.
 fn free_of_ranges<'a>(
     order: &Order,
-    ranges: &'a RangeIndex,
-    key: &[u8],
+    fragment: RangeFragment<'a>,
     seqno: Seqno,
     forward: bool,
     bound: Option<&'a [u8]>,
 ) -> Option<Option<&'a [u8]>> {
-    let fragment = ranges.fragment(key);
     if fragment.newest(seqno) > 0 {
         return None;
     }
