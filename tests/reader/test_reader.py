@@ -14,7 +14,7 @@ import waxread
 from codec import COMPANION_LIST, POINTER, Cursor, Damage, Unsupported, unpack
 from frames import BATCH, LARGE, PADDING, SYNCED, TURNOVER
 from log import this_machine
-from manifest import Manifest
+from manifest import Manifest, range_delete
 from stores import named_in
 from sums import block_seed, crc, hash, mix
 from table import Record, Table
@@ -141,11 +141,8 @@ class CutIndexOfAnEarlierBuild(CutIndex):
     GOLDEN = os.path.join(os.path.dirname(__file__), "../../crates/lsm/tests/golden/collected.txt")
 
 
-class Expiring(unittest.TestCase):
-    """A manifest and its tables, as the engine wrote them: what the manifest says of expiries is what the records say."""
-
-    GOLDEN = os.path.join(os.path.dirname(__file__), "../../crates/lsm/tests/golden/expiring.txt")
-    END = 1_893_456_000_000_000  # the year 2030
+class Golden(unittest.TestCase):
+    """The files of a store, as the engine wrote them."""
 
     def setUp(self):
         self.files = {}
@@ -167,6 +164,26 @@ class Expiring(unittest.TestCase):
             manifest = Manifest(directory)
             manifest.check()
             return manifest
+
+
+class RangeDeletes(Golden):
+    """A manifest with four range deletes, of which one is retired."""
+
+    GOLDEN = os.path.join(os.path.dirname(__file__), "../../crates/lsm/tests/golden/range_deletes.txt")
+
+    def test_the_manifest_names_the_range_deletes_that_are_left(self):
+        manifest = self.manifest(self.files)
+        self.assertTrue(manifest.log_deletes_ranges)
+        ranges = [range_delete(b"b", b"\x01m", 11), range_delete(b"", b"\x03c", 13), range_delete(b"", b"\x02", 14)]
+        self.assertEqual(manifest.range_deletes, {(0, seqno): range for seqno, range in zip((11, 13, 14), ranges)})
+        self.assertEqual(manifest.hides, {2: (12, True)})
+
+
+class Expiring(Golden):
+    """A manifest and its tables, as the engine wrote them: what the manifest says of expiries is what the records say."""
+
+    GOLDEN = os.path.join(os.path.dirname(__file__), "../../crates/lsm/tests/golden/expiring.txt")
+    END = 1_893_456_000_000_000  # the year 2030
 
     def expiries(self, table):
         """When the values of a table expire: the eight bytes of provider 1 in their lists of entries."""

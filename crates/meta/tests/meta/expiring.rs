@@ -2,7 +2,6 @@
 //! changed: that is a new format level. `BLESS=1 cargo test -p waxseal-meta --test meta expiring` writes the file anew;
 //! tests/reader reads it too.
 
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +20,7 @@ use waxseal_lsm::version::{Edit, EditChange, Manifest, TableMeta, family, recove
 use waxseal_meta::Sealer;
 use waxseal_meta::builtin::{Expiry, Labels, standard};
 use waxseal_meta::provider::{EXPIRY, LABELS};
+use waxseal_testing::golden;
 use waxseal_testing::harness::Store;
 use waxseal_testing::store::sim_bytes;
 
@@ -117,28 +117,12 @@ fn written(sim: &SimFs) {
     sim.remove(&dir.join("000003.tbl")).unwrap();
 }
 
-/// Files of a directory by name, in hex; rows of zeros are left out.
-fn dump(sim: &SimFs) -> String {
-    let mut text = String::new();
-    for (name, bytes) in sim_bytes(sim, Path::new(DIR)) {
-        writeln!(text, "# {name}, {} bytes", bytes.len()).unwrap();
-        for (row, line) in bytes.chunks(16).enumerate().filter(|(_, line)| line.iter().any(|byte| *byte != 0)) {
-            let hex: Vec<String> = line.iter().map(|byte| format!("{byte:02x}")).collect();
-            let shown = |byte: &u8| if (32..127).contains(byte) { *byte as char } else { '.' };
-            let ascii: String = line.iter().map(shown).collect();
-            let line = format!("{:06x}  {:<47}  {ascii}", row * 16, hex.join(" "));
-            writeln!(text, "{}", line.trim_end()).unwrap();
-        }
-    }
-    text
-}
-
 #[test]
 #[expect(clippy::disallowed_methods, reason = "the golden file is a file of the repository")]
 fn the_bytes_of_a_manifest_of_expiring_tables() {
     let sim = SimFs::new(1);
     written(&sim);
-    let text = dump(&sim);
+    let text = golden::hex_of(&sim_bytes(&sim, Path::new(DIR)));
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(GOLDEN, &text).unwrap();
     }
@@ -150,7 +134,7 @@ fn the_bytes_of_a_manifest_of_expiring_tables() {
 fn the_kept_bytes_say_when_records_expire() {
     let (sim, dir) = (SimFs::new(1), PathBuf::from(DIR));
     sim.create_dir_all(&dir).unwrap();
-    for (name, bytes) in kept() {
+    for (name, bytes) in golden::files_of(&std::fs::read_to_string(GOLDEN).unwrap()) {
         sim.open(&dir.join(name), Open::Create).unwrap().write_at(&bytes, 0).unwrap();
     }
     let state = recover(&sim.env(1), &dir).unwrap().unwrap().state;
@@ -162,21 +146,4 @@ fn the_kept_bytes_say_when_records_expire() {
     assert_ne!(family.expired, Ledger::default());
     let options = family::decode(&family.options, Order::bytewise()).unwrap();
     assert_eq!(options.default_ttl, Some(Duration::from_secs(3600)));
-}
-
-/// The files of the golden file.
-fn kept() -> Vec<(String, Vec<u8>)> {
-    let mut files: Vec<(String, Vec<u8>)> = Vec::new();
-    for line in std::fs::read_to_string(GOLDEN).unwrap().lines() {
-        if let Some((name, length)) = line.strip_prefix("# ").and_then(|line| line.split_once(", ")) {
-            let length = length.trim_end_matches(" bytes").parse().unwrap();
-            files.push((name.to_owned(), vec![0; length]));
-            continue;
-        }
-        let at = usize::from_str_radix(&line[..6], 16).unwrap();
-        for (n, byte) in line[8..55].split_whitespace().enumerate() {
-            files.last_mut().unwrap().1[at + n] = u8::from_str_radix(byte, 16).unwrap();
-        }
-    }
-    files
 }

@@ -10,6 +10,7 @@ mod left_behind;
 mod metadata;
 mod nodes;
 mod plain_node;
+mod range_deletes;
 mod repair;
 mod salvage;
 mod salvage_stores;
