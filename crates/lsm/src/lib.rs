@@ -10,7 +10,7 @@
 //! version, merge                              pictures of the levels; many cursors as one
 //! values                                      where large values live
 //! wal, memtable, sst                          the three places where a record lives
-//! batch, frame, record, pointer, order, cursor, codec, checksum, header, identity, names, options, policy, prefetch, sampler, error, seam, expiry, lost_range, range_delete, range_index, ledger, descriptors, interrupt, key_text, planted, inject
+//! batch, frame, record, pointer, order, cursor, codec, checksum, header, identity, names, options, policy, prefetch, sampler, error, seam, expiry, lost_range, range_delete, range_index, sorted_heads, ledger, descriptors, interrupt, key_text, planted, inject
 //! env                                         files, time, randomness, threads
 //! ```
 //!
