@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use waxseal_lsm::db::At;
-use waxseal_lsm::error::Result;
+use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::read::{CursorBounds, UserCursor};
 
@@ -247,9 +247,16 @@ impl TransactionCursor {
 }
 
 /// Moves a cursor of the snapshot over the records that the transaction's writes hide.
+/// Errors: `Invalid` if the family's comparator contradicts itself.
 fn pass_hidden(base: &mut UserCursor, writes: &FamilyWrites, direction: Direction) -> Result<()> {
+    let mut ranges_ahead = writes.deleted_ranges();
     while base.valid() && writes.get(base.key()).is_some() {
-        match (writes.deleted_range(base.key()), direction) {
+        let deleted = writes.deleted_range(base.key());
+        if deleted.is_some() {
+            let passed_again = || Error::invalid("the comparator of the column family contradicts itself");
+            ranges_ahead = ranges_ahead.checked_sub(1).ok_or_else(passed_again)?;
+        }
+        match (deleted, direction) {
             (None, _) => advance(base, direction)?,
             (Some((_, Some(end))), Direction::Forward) => base.seek(end)?,
             (Some((_, None)), Direction::Forward) => {

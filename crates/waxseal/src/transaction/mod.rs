@@ -221,7 +221,28 @@ impl Transaction {
         cf: &ColumnFamily,
         keys: impl IntoIterator<Item = K>,
     ) -> Result<Vec<Option<Slice>>> {
-        keys.into_iter().map(|key| self.get(cf, key)).collect()
+        let snapshot = self.shared.snapshot_for(cf)?;
+        self.shared.inner.check(&cf.family)?;
+        let keys: Vec<K> = keys.into_iter().collect();
+        let mut values = vec![None; keys.len()];
+        let mut stored = Vec::with_capacity(keys.len());
+        let mut state = self.shared.state()?;
+        for (index, key) in keys.iter().map(AsRef::as_ref).enumerate() {
+            if let Some(own) = state.own_writes.of(cf.family.id()).and_then(|writes| writes.get(key)) {
+                values[index] = own.map(Slice::from);
+                continue;
+            }
+            if self.shared.isolation == Isolation::Serializable {
+                state.reads.add_key(&cf.family, key);
+            }
+            stored.push((index, key));
+        }
+        drop(state);
+        let found = self.shared.inner.read_many(cf, At::Snapshot(snapshot), stored.iter().map(|(_, key)| key))?;
+        for ((index, _), value) in stored.into_iter().zip(found) {
+            values[index] = value;
+        }
+        Ok(values)
     }
 
     /// Reads a key like [`get`](Transaction::get). Under [`Isolation::Snapshot`], the commit then fails if another

@@ -3,6 +3,8 @@
 //!
 //! Holds:  a write of a key is newer than every deleted range that holds it, because `delete_range` removes the writes
 //!         in its range. A key is therefore decided by its write, else by the deleted ranges, else by the snapshot.
+//! Order:  `BTreeMap::range` panics for a start behind the end, and a comparator that contradicts itself may find one in
+//!         any two keys. Ranges of the map therefore have one bound, and the other one is compared key by key.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
@@ -14,7 +16,7 @@ use waxseal_lsm::order::Order;
 use waxseal_lsm::range_delete::{RangeBounds, bounds_of, is_within};
 use waxseal_lsm::record::Kind;
 
-use crate::range::{Bounds, HalfOpen, is_inverted};
+use crate::range::{Bounds, HalfOpen};
 
 /// A key in the order of its family.
 #[derive(Clone)]
@@ -80,23 +82,27 @@ impl FamilyWrites {
         is_within(&self.order, range, key).then_some(range)
     }
 
+    /// Returns the number of deleted ranges.
+    pub(super) fn deleted_ranges(&self) -> usize {
+        self.deleted.len()
+    }
+
     /// Returns the first key within bounds that was set to a value, and the value.
     pub(super) fn first_in(&self, bounds: &Bounds) -> Option<(&[u8], &[u8])> {
-        self.set_in(bounds)?.next()
+        let keys = self.keys.range((self.ordered(&bounds.0), Bound::Unbounded));
+        let mut within = keys.take_while(|(key, _)| is_at_most(&self.order, &key.bytes, &bounds.1));
+        within.find_map(|(key, value)| Some((&key.bytes[..], value.as_deref()?)))
     }
 
     /// Returns the last key within bounds that was set to a value, and the value.
     pub(super) fn last_in(&self, bounds: &Bounds) -> Option<(&[u8], &[u8])> {
-        self.set_in(bounds)?.next_back()
+        let keys = self.keys.range((Bound::Unbounded, self.ordered(&bounds.1))).rev();
+        let mut within = keys.take_while(|(key, _)| is_at_least(&self.order, &key.bytes, &bounds.0));
+        within.find_map(|(key, value)| Some((&key.bytes[..], value.as_deref()?)))
     }
 
-    fn set_in(&self, bounds: &Bounds) -> Option<impl DoubleEndedIterator<Item = (&[u8], &[u8])>> {
-        if is_inverted(&self.order, bounds) {
-            return None;
-        }
-        let bound = |bound: &Bound<Vec<u8>>| bound.as_ref().map(|key| self.key(key));
-        let keys = self.keys.range((bound(&bounds.0), bound(&bounds.1)));
-        Some(keys.filter_map(|(key, value)| Some((&key.bytes[..], value.as_deref()?))))
+    fn ordered(&self, bound: &Bound<Vec<u8>>) -> Bound<OrderedKey> {
+        bound.as_ref().map(|key| self.key(key))
     }
 
     fn set(&mut self, key: &[u8], value: Option<Vec<u8>>) {
@@ -110,8 +116,9 @@ impl FamilyWrites {
             return;
         }
         let low = start.map_or(Bound::Unbounded, |start| Bound::Included(self.key(start)));
-        let high = end.map_or(Bound::Unbounded, |end| Bound::Excluded(self.key(end)));
-        let covered: Vec<OrderedKey> = self.keys.range((low, high)).map(|(key, _)| key.clone()).collect();
+        let from_start = self.keys.range((low, Bound::Unbounded)).map(|(key, _)| key);
+        let is_covered = |key: &&OrderedKey| is_within(&order, (start, end), &key.bytes);
+        let covered: Vec<OrderedKey> = from_start.take_while(is_covered).cloned().collect();
         for key in covered {
             self.keys.remove(&key);
         }
@@ -132,6 +139,24 @@ impl FamilyWrites {
                 joined.1.zip(end).map(|(one, other)| if order.compare(&one, &other).is_ge() { one } else { other });
         }
         self.deleted.insert(from, joined);
+    }
+}
+
+/// Returns true if a key is not below a lower bound.
+fn is_at_least(order: &Order, key: &[u8], low: &Bound<Vec<u8>>) -> bool {
+    match low {
+        Bound::Unbounded => true,
+        Bound::Included(low) => order.compare(key, low).is_ge(),
+        Bound::Excluded(low) => order.compare(key, low).is_gt(),
+    }
+}
+
+/// Returns true if a key is not above an upper bound.
+fn is_at_most(order: &Order, key: &[u8], high: &Bound<Vec<u8>>) -> bool {
+    match high {
+        Bound::Unbounded => true,
+        Bound::Included(high) => order.compare(key, high).is_le(),
+        Bound::Excluded(high) => order.compare(key, high).is_lt(),
     }
 }
 
@@ -161,5 +186,51 @@ impl OwnWrites {
 
     pub(super) fn clear(&mut self) {
         self.families.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering as Atomic};
+
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use waxseal_lsm::order::Comparator;
+
+    use super::*;
+
+    /// Returns results from a pseudorandom sequence, whatever the keys.
+    struct Contradicting(AtomicU64);
+
+    impl Comparator for Contradicting {
+        fn name(&self) -> &str {
+            "contradicting"
+        }
+        fn compare(&self, _: &[u8], _: &[u8]) -> Ordering {
+            let turn = self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Atomic::Relaxed);
+            [Ordering::Less, Ordering::Greater, Ordering::Equal][(turn >> 32) as usize % 3]
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn an_order_that_contradicts_itself_is_endured(
+            steps in vec((any::<bool>(), any::<bool>(), any::<[u8; 2]>()), 0..100), seed: u64
+        ) {
+            let mut writes = FamilyWrites::new(&Order::custom(Arc::new(Contradicting(seed.into()))));
+            for (is_range, is_open, keys) in steps {
+                let (start, end) = (&keys[..1], &keys[1..]);
+                match is_range {
+                    true => writes.delete_range((Some(start), (!is_open).then_some(end))),
+                    false => writes.set(start, (!is_open).then(|| end.to_vec())),
+                }
+                let bounds = (Bound::Included(start.to_vec()), Bound::Excluded(end.to_vec()));
+                for found in [writes.first_in(&bounds), writes.last_in(&bounds)] {
+                    prop_assert!(found.is_none_or(|(key, _)| key.len() == 1));
+                }
+                writes.get(start);
+            }
+        }
     }
 }

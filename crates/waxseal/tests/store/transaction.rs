@@ -1,8 +1,10 @@
 //! Transactions: the anomalies that each isolation level prevents and permits, own writes, savepoints, conflicts with
 //! range deletes and dropped families, expiry, registered operations, and histories against a model.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering as Atomic};
 use std::time::Duration;
 
 use proptest::collection::vec;
@@ -394,8 +396,58 @@ impl Comparator for Reverse {
         "test.reverse"
     }
 
-    fn compare(&self, a: &[u8], b: &[u8]) -> std::cmp::Ordering {
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
         b.cmp(a)
+    }
+}
+
+/// Bytewise order, until it contradicts itself: then a pseudorandom sequence, whatever the keys.
+struct Contradicting {
+    has_begun: AtomicBool,
+    sequence: AtomicU64,
+}
+
+impl Comparator for Contradicting {
+    fn name(&self) -> &str {
+        "test.contradicting"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        if !self.has_begun.load(Atomic::Relaxed) {
+            return a.cmp(b);
+        }
+        let drawn = self.sequence.fetch_add(1, Atomic::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        [Ordering::Less, Ordering::Greater, Ordering::Equal][(drawn >> 40) as usize % 3]
+    }
+}
+
+/// A comparator that contradicts itself makes no call of a transaction panic or run forever.
+#[test]
+fn a_comparator_that_contradicts_itself_is_endured() {
+    for seed in 0..300 {
+        let db = Db::memory().unwrap();
+        let comparator =
+            Arc::new(Contradicting { has_begun: AtomicBool::new(false), sequence: AtomicU64::new(seed << 32) });
+        let order = Order::custom(Arc::clone(&comparator) as Arc<dyn Comparator>);
+        let cf = db.create_column_family("rows", CfOptions { order, ..CfOptions::default() }).unwrap();
+        (0..40u8).for_each(|key| cf.put([key], [key]).unwrap());
+        let transaction = db.transaction();
+        for key in (0..40u8).step_by(4) {
+            transaction.delete_range(&cf, [key]..[key + 2]).unwrap();
+            transaction.put(&cf, [key + 1], "own").unwrap();
+        }
+        comparator.has_begun.store(true, Atomic::Relaxed);
+        for key in 0..10u8 {
+            let _ = transaction.get(&cf, [key]);
+            let _ = transaction.delete_range(&cf, [key]..[key + 2]);
+            let _ = transaction.put(&cf, [key], "own");
+            let mut cursor = transaction.cursor(&cf);
+            let _ = cursor.seek([key]).and_then(|()| cursor.prev());
+            let _ = cursor.seek_for_prev([key]).and_then(|()| cursor.next());
+            let _ = transaction.range(&cf, [key]..).take(100).count();
+            let _ = transaction.range(&cf, ..[key]).rev().take(100).count();
+        }
+        let _ = transaction.commit();
     }
 }
 
@@ -482,6 +534,9 @@ proptest! {
                 Step::Get(key) => {
                     let found = transaction.get_with(&cf, stored(key), |value| value[0]).unwrap();
                     prop_assert_eq!(found, model.get(&key).copied());
+                    let found = transaction.multi_get(&cf, (0..20).map(stored)).unwrap();
+                    let found = found.iter().map(|value| value.as_ref().map(|value| value[0]));
+                    prop_assert!(found.eq((0..20).map(|key| model.get(&key).copied())));
                 }
                 Step::Seek(key, moves) => {
                     let mut cursor = transaction.cursor(&cf);
