@@ -17,9 +17,9 @@
  * BYTES are a pointer and a length, as input and as output. Null with length 0 is empty; null with another length
  * returns WAXSEAL_INVALID. Inputs are read only during the call. Names and texts are UTF-8; paths are the system's bytes.
  *
- * THREADS. Stores, families, snapshots and results may be used by several threads at a time. Options, batches and
- * iterators may be used by one thread at a time; a second one gets WAXSEAL_BUSY. After a fork every call in the child
- * returns WAXSEAL_INVALID.
+ * THREADS. Stores, families, snapshots and results may be used by several threads at a time. Options, batches,
+ * transactions and iterators may be used by one thread at a time; a second one gets WAXSEAL_BUSY. After a fork every
+ * call in the child returns WAXSEAL_INVALID.
  *
  * CALLBACKS run on any thread that needs them and must not unwind (throw, longjmp) into the library. Inside a callback
  * every call on the store that runs it returns WAXSEAL_INVALID; other stores may be used. A callback fails by returning
@@ -326,6 +326,18 @@ struct ArrowArrayStream {
  * The range excludes this key.
  */
 #define WAXSEAL_EXCLUDED 2
+
+/**
+ * The transaction takes effect as if it ran alone, at the moment of its commit: the commit fails if anything that it
+ * read has changed since it began. Ranges count as far as they were read.
+ */
+#define WAXSEAL_ISOLATION_SERIALIZABLE 0
+
+/**
+ * The commit fails if a key that the transaction wrote, or read by `waxseal_transaction_get_for_update`, has changed
+ * since it began. Two transactions that each read what the other one writes may both commit.
+ */
+#define WAXSEAL_ISOLATION_SNAPSHOT 1
 
 /**
  * The entry was not checked: the seal covers it together with the value, and the value was not read.
@@ -982,6 +994,17 @@ typedef struct waxseal_snapshot_t waxseal_snapshot_t;
  * `waxseal_tables_destroy`.
  */
 typedef struct waxseal_tables_t waxseal_tables_t;
+
+/**
+ * Reads and writes that take effect together, and only if no other commit came between. Used by one thread at a time.
+ * Destroyed by `waxseal_transaction_destroy`, which discards its writes unless they were committed.
+ *
+ * All reads see the store as it was when the transaction began, and the transaction's own writes. Nothing is locked: a
+ * transaction never waits for another one. Its commit fails with `WAXSEAL_CONFLICT`, and changes nothing, if another
+ * commit changed what the transaction depends on; destroy it then, and run a new one. The versions that it may read
+ * take space until it ends. A write that is refused leaves the transaction as it was.
+ */
+typedef struct waxseal_transaction_t waxseal_transaction_t;
 
 /**
  * The values of several keys at one point in time. They do not depend on the store, are readable from any thread, and
@@ -3410,6 +3433,209 @@ waxseal_slice_t waxseal_iter_value(const waxseal_iter_t *iter);
  * Thread-safe.
  */
 int32_t waxseal_iter_destroy(waxseal_iter_t *iter);
+
+/**
+ * Begins a transaction with an isolation level, one of `WAXSEAL_ISOLATION_..`.
+ *
+ * Thread-safe. On success the caller owns `*transaction` and frees it with `waxseal_transaction_destroy`. Errors:
+ * `WAXSEAL_INVALID` for an unknown level, `WAXSEAL_READ_ONLY`, `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_transaction_begin(waxseal_db_t *db,
+                                  int32_t isolation,
+                                  waxseal_transaction_t **transaction,
+                                  waxseal_error_t **error);
+
+/**
+ * As `waxseal_transaction_begin`; the transaction commits under the session's identity.
+ *
+ * Thread-safe. On success the caller owns `*transaction` and frees it with `waxseal_transaction_destroy`. Errors: as
+ * of `waxseal_transaction_begin`.
+ */
+int32_t waxseal_session_transaction_begin(const waxseal_session_t *session,
+                                          int32_t isolation,
+                                          waxseal_transaction_t **transaction,
+                                          waxseal_error_t **error);
+
+/**
+ * Returns a copy of a key's value, as the transaction sees it. `WAXSEAL_NOT_FOUND` if the key does not exist.
+ *
+ * One thread at a time. On `WAXSEAL_OK` the caller owns `*value` and frees it with `waxseal_bytes_destroy`. Errors: as
+ * of `waxseal_get`; `WAXSEAL_INVALID` for a family of another store, and after the end of the transaction. So do all
+ * calls of a transaction.
+ */
+int32_t waxseal_transaction_get(waxseal_transaction_t *transaction,
+                                const waxseal_family_t *family,
+                                const uint8_t *key,
+                                size_t key_len,
+                                waxseal_bytes_t **value,
+                                waxseal_error_t **error);
+
+/**
+ * As `waxseal_transaction_get`; under `WAXSEAL_ISOLATION_SNAPSHOT` the commit then fails if another commit changed the
+ * key, as if the transaction had written it.
+ *
+ * One thread at a time. On `WAXSEAL_OK` the caller owns `*value` and frees it with `waxseal_bytes_destroy`. Errors: as
+ * of `waxseal_transaction_get`.
+ */
+int32_t waxseal_transaction_get_for_update(waxseal_transaction_t *transaction,
+                                           const waxseal_family_t *family,
+                                           const uint8_t *key,
+                                           size_t key_len,
+                                           waxseal_bytes_t **value,
+                                           waxseal_error_t **error);
+
+/**
+ * `WAXSEAL_OK` if the key exists, as the transaction sees it, `WAXSEAL_NOT_FOUND` if not.
+ *
+ * One thread at a time. Errors: as of `waxseal_transaction_get`.
+ */
+int32_t waxseal_transaction_contains(waxseal_transaction_t *transaction,
+                                     const waxseal_family_t *family,
+                                     const uint8_t *key,
+                                     size_t key_len,
+                                     waxseal_error_t **error);
+
+/**
+ * Returns copies of the values of `count` keys, as the transaction sees them.
+ *
+ * One thread at a time. On success the caller owns `*values` and frees it with `waxseal_values_destroy`. Errors: as of
+ * `waxseal_transaction_get`; if one value cannot be read, the whole call fails.
+ */
+int32_t waxseal_transaction_multi_get(waxseal_transaction_t *transaction,
+                                      const waxseal_family_t *family,
+                                      const waxseal_slice_t *keys,
+                                      size_t count,
+                                      waxseal_values_t **values,
+                                      waxseal_error_t **error);
+
+/**
+ * Creates an iterator over the records with keys in a range, as the transaction sees them: each move sees the writes
+ * that the transaction has made by then. A null `range` means all keys. Under `WAXSEAL_ISOLATION_SERIALIZABLE` the
+ * range is validated by the commit as far as the iterator was moved.
+ *
+ * The iterator's moves fail with `WAXSEAL_INVALID` once the transaction has ended. Any error leaves it unpositioned:
+ * after damage, a seek continues behind it.
+ *
+ * One thread at a time. On success the caller owns `*iter` and frees it with `waxseal_iter_destroy`, before or after
+ * the transaction. Errors: as of `waxseal_iter_create` and `waxseal_transaction_get`.
+ */
+int32_t waxseal_transaction_iter_create(waxseal_transaction_t *transaction,
+                                        const waxseal_family_t *family,
+                                        const waxseal_range_t *range,
+                                        waxseal_iter_t **iter,
+                                        waxseal_error_t **error);
+
+/**
+ * As `waxseal_transaction_iter_create`, over the records whose keys begin with `prefix`.
+ *
+ * One thread at a time. On success the caller owns `*iter` and frees it with `waxseal_iter_destroy`. Errors: as of
+ * `waxseal_transaction_iter_create` and `waxseal_iter_create_prefix`.
+ */
+int32_t waxseal_transaction_iter_create_prefix(waxseal_transaction_t *transaction,
+                                               const waxseal_family_t *family,
+                                               const uint8_t *prefix,
+                                               size_t prefix_len,
+                                               waxseal_iter_t **iter,
+                                               waxseal_error_t **error);
+
+/**
+ * Sets a key to a value when the transaction commits.
+ *
+ * One thread at a time. Errors: as of `waxseal_batch_put` and `waxseal_transaction_get`.
+ */
+int32_t waxseal_transaction_put(waxseal_transaction_t *transaction,
+                                waxseal_family_t *family,
+                                const uint8_t *key,
+                                size_t key_len,
+                                const uint8_t *value,
+                                size_t value_len,
+                                waxseal_error_t **error);
+
+/**
+ * Sets a key to a value when the transaction commits, with options. `options` may be null.
+ *
+ * One thread at a time, for the options too. Errors: as of `waxseal_transaction_put`; `WAXSEAL_INVALID` for options
+ * with a durability, which is that of the commit.
+ */
+int32_t waxseal_transaction_put_with(waxseal_transaction_t *transaction,
+                                     waxseal_family_t *family,
+                                     const waxseal_write_options_t *options,
+                                     const uint8_t *key,
+                                     size_t key_len,
+                                     const uint8_t *value,
+                                     size_t value_len,
+                                     waxseal_error_t **error);
+
+/**
+ * Deletes a key when the transaction commits; a missing key is not an error.
+ *
+ * One thread at a time. Errors: as of `waxseal_transaction_put`.
+ */
+int32_t waxseal_transaction_delete(waxseal_transaction_t *transaction,
+                                   waxseal_family_t *family,
+                                   const uint8_t *key,
+                                   size_t key_len,
+                                   waxseal_error_t **error);
+
+/**
+ * Deletes all keys from `start` to `end`, `end` excluded, when the transaction commits: those of the store at that
+ * moment, and those that the transaction wrote before. A null pointer with length 0 is no bound.
+ *
+ * One thread at a time. Errors: as of `waxseal_transaction_put`; `WAXSEAL_INVALID` for a start behind the end.
+ */
+int32_t waxseal_transaction_delete_range(waxseal_transaction_t *transaction,
+                                         waxseal_family_t *family,
+                                         const uint8_t *start,
+                                         size_t start_len,
+                                         const uint8_t *end,
+                                         size_t end_len,
+                                         waxseal_error_t **error);
+
+/**
+ * Marks the present state of the writes for `waxseal_transaction_rollback_to_savepoint`. Savepoints nest.
+ *
+ * One thread at a time. Errors: as of `waxseal_transaction_get`.
+ */
+int32_t waxseal_transaction_savepoint(waxseal_transaction_t *transaction, waxseal_error_t **error);
+
+/**
+ * Discards the writes since the last savepoint, and the savepoint. Reads stay read: the commit validates them.
+ *
+ * One thread at a time. Errors: as of `waxseal_transaction_get`; `WAXSEAL_INVALID` without a savepoint.
+ */
+int32_t waxseal_transaction_rollback_to_savepoint(waxseal_transaction_t *transaction, waxseal_error_t **error);
+
+/**
+ * Makes all writes visible atomically and ends the transaction, whatever the outcome. A transaction without writes
+ * always commits. `durability` is one of `WAXSEAL_DURABILITY_..`.
+ *
+ * One thread at a time. Errors: `WAXSEAL_CONFLICT` if another commit changed what the transaction depends on: the
+ * message names the key, and nothing was changed. Also those of `waxseal_batch_commit` and of `waxseal_get`. For an
+ * unknown durability, `WAXSEAL_INVALID`: the transaction goes on.
+ */
+int32_t waxseal_transaction_commit(waxseal_transaction_t *transaction, int32_t durability, waxseal_error_t **error);
+
+/**
+ * Discards all writes and ends the transaction, as its destruction does.
+ *
+ * One thread at a time. Errors: `WAXSEAL_INVALID` after the end of the transaction, `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_transaction_rollback(waxseal_transaction_t *transaction, waxseal_error_t **error);
+
+/**
+ * Number of writes; 0 for null, for a transaction that has ended, and for one that another thread is using.
+ *
+ * One thread at a time.
+ */
+size_t waxseal_transaction_count(const waxseal_transaction_t *transaction);
+
+/**
+ * Destroys a transaction and discards its uncommitted writes. Null is allowed; a destroyed transaction is
+ * `WAXSEAL_CLOSED`.
+ *
+ * Thread-safe.
+ */
+int32_t waxseal_transaction_destroy(waxseal_transaction_t *transaction);
 
 /**
  * Computes the seal of a key and a value. Compute it where the data originates: any later change of key or value is

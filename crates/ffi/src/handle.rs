@@ -68,6 +68,7 @@ pub(crate) enum HandleKind {
     Fences,
     Cases,
     Pause,
+    Transaction,
 }
 
 impl HandleKind {

@@ -6,7 +6,7 @@
 
 use std::sync::Mutex;
 
-use face::{ColumnFamily, Cursor, KeyRange, Prefix, Snapshot};
+use face::{ColumnFamily, KeyRange, Prefix, Snapshot};
 
 use crate::declare::{destroy, field, getters, setters};
 use crate::error::calls;
@@ -15,6 +15,7 @@ use crate::family::waxseal_family_t;
 use crate::handle::{HandleKind, handle, issue, peek, with, with_mut};
 use crate::lent::{Lent, Out, waxseal_slice_t};
 use crate::range::{CallerBounds, waxseal_range_t};
+use crate::row_cursor::RowCursor;
 use crate::snapshot::waxseal_snapshot_t;
 
 /// A position in a column family, in the state at the iterator's creation. Used by one thread at a time. Destroyed by
@@ -53,7 +54,7 @@ pub struct waxseal_rows_t {
 
 /// An iterator and its buffer of rows.
 pub(crate) struct Iter {
-    cursor: Cursor,
+    cursor: RowCursor,
     /// True until the first move.
     is_new: bool,
     /// The error that the last batch met after its rows.
@@ -76,7 +77,7 @@ enum StepDirection {
 }
 
 impl Iter {
-    fn new(cursor: Cursor) -> Iter {
+    fn new(cursor: RowCursor) -> Iter {
         Iter {
             cursor,
             is_new: true,
@@ -89,7 +90,7 @@ impl Iter {
     }
 
     /// Moves to an absolute position. True if there is a record.
-    fn seek(&mut self, to: impl FnOnce(&mut Cursor) -> face::Result<()>) -> Result<bool> {
+    fn seek(&mut self, to: impl FnOnce(&mut RowCursor) -> face::Result<()>) -> Result<bool> {
         self.waiting = None;
         self.is_owed = false;
         self.is_new = false;
@@ -170,17 +171,33 @@ fn create(
     range: CallerBounds,
     iter: Out<'_, *mut waxseal_iter_t>,
 ) -> Result<()> {
+    give(iter, || {
+        let cursor = with(family, |family: &ColumnFamily| {
+            if snapshot.is_null() {
+                Ok(family.cursor_in(range))
+            } else {
+                with(snapshot, |snapshot: &Snapshot| Ok(snapshot.cursor_in(family, range)))
+            }
+        })?;
+        Ok(RowCursor::Store(cursor))
+    })
+}
+
+/// Gives the caller an iterator with a cursor.
+pub(crate) fn give(iter: Out<'_, *mut waxseal_iter_t>, cursor: impl FnOnce() -> Result<RowCursor>) -> Result<()> {
     let iter = iter.needed("iterator")?;
-    let cursor = with(family, |family: &ColumnFamily| {
-        if snapshot.is_null() {
-            Ok(family.cursor_in(range))
-        } else {
-            with(snapshot, |snapshot: &Snapshot| Ok(snapshot.cursor_in(family, range)))
-        }
-    })?;
+    let cursor = cursor()?;
     cursor.check()?;
     iter.set(issue(Mutex::new(Iter::new(cursor)))?);
     Ok(())
+}
+
+/// Returns the bounds of the keys that begin with a prefix.
+pub(crate) fn prefix_of(family: *const waxseal_family_t, prefix: &[u8]) -> Result<CallerBounds> {
+    if !with(family, |family| Ok(family.options().order.is_bytewise()))? {
+        return Err(Failure::invalid("a family with a comparator has no range of keys with one prefix"));
+    }
+    Ok(Prefix(prefix).into_bounds())
 }
 
 /// Moves an iterator and lends the row at its new position.
@@ -204,7 +221,7 @@ fn sought(
     iter: *mut waxseal_iter_t,
     key: Lent<'_>,
     row: Out<'_, waxseal_row_t>,
-    to: impl FnOnce(&mut Cursor, &[u8]) -> face::Result<()>,
+    to: impl FnOnce(&mut RowCursor, &[u8]) -> face::Result<()>,
 ) -> Result<bool> {
     let key = key.key()?;
     moved(iter, row, |iter| iter.seek(|cursor| to(cursor, key)))
@@ -232,11 +249,7 @@ calls! {
         family: *const waxseal_family_t, snapshot: *const waxseal_snapshot_t, bytes prefix,
         out iter: *mut *mut waxseal_iter_t,
     ) {
-        let prefix = prefix.key()?;
-        if !with(family, |family| Ok(family.options().order.is_bytewise()))? {
-            return Err(Failure::invalid("a family with a comparator has no range of keys with one prefix"));
-        }
-        create(family, snapshot, Prefix(prefix).into_bounds(), iter)
+        create(family, snapshot, prefix_of(family, prefix.key()?)?, iter)
     }
 
     /// Moves to the first record. `WAXSEAL_NOT_FOUND` if no such record exists; otherwise `row`, which may be null,
@@ -244,7 +257,7 @@ calls! {
     ///
     /// One thread at a time. Errors: `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`; so do all moves.
     fn waxseal_iter_first(iter: *mut waxseal_iter_t, out row: *mut waxseal_row_t) {
-        moved(iter, row, |iter| iter.seek(Cursor::first))
+        moved(iter, row, |iter| iter.seek(RowCursor::first))
     }
 
     /// Moves to the last record. `WAXSEAL_NOT_FOUND` if no such record exists; otherwise `row`, which may be null,
@@ -252,7 +265,7 @@ calls! {
     ///
     /// One thread at a time.
     fn waxseal_iter_last(iter: *mut waxseal_iter_t, out row: *mut waxseal_row_t) {
-        moved(iter, row, |iter| iter.seek(Cursor::last))
+        moved(iter, row, |iter| iter.seek(RowCursor::last))
     }
 
     /// Moves to the first record at or after `key`. `WAXSEAL_NOT_FOUND` if no such record exists; otherwise `row`,
@@ -413,7 +426,7 @@ mod tests {
             family.put(&row[..1], &row[1..]).unwrap();
         }
         for (way, rows) in [(StepDirection::On, [&a[..], &b]), (StepDirection::Back, [&b[..], &a])] {
-            let mut iter = Iter::new(family.cursor());
+            let mut iter = Iter::new(RowCursor::Store(family.cursor()));
             assert!(iter.step(way).unwrap());
             MOST.set(1000);
             let pushed = iter.push();

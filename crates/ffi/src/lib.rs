@@ -77,6 +77,9 @@ pub mod get;
 pub mod ends;
 
 pub mod iter;
+mod row_cursor;
+
+pub mod transaction;
 
 pub mod seal;
 

@@ -8,6 +8,7 @@ use crate::db::Db;
 use crate::inner::{ColumnFamily, Inner};
 use crate::session::Session;
 use crate::snapshot::Snapshot;
+use crate::transaction::{Transaction, TransactionCursor};
 
 /// Identifies one open store of this process: equal for all handles of one store, different for handles of different
 /// stores. It is unique only while one of the store's handles exists; afterwards another store may get the same value.
@@ -40,3 +41,15 @@ macro_rules! of_a_store {
     )*};
 }
 of_a_store!(Db, ColumnFamily, Snapshot, Session, Batch, Cursor);
+
+macro_rules! of_a_transaction {
+    ($($handle:ty),*) => {$(
+        impl $handle {
+            /// Returns the identifier of the store that this handle belongs to.
+            pub fn store(&self) -> StoreId {
+                StoreId::of(self.inner())
+            }
+        }
+    )*};
+}
+of_a_transaction!(Transaction, TransactionCursor);

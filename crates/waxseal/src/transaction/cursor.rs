@@ -11,7 +11,7 @@ use waxseal_lsm::read::{CursorBounds, UserCursor};
 
 use super::own_writes::FamilyWrites;
 use super::{Isolation, Shared};
-use crate::inner::ColumnFamily;
+use crate::inner::{ColumnFamily, Inner};
 use crate::range::Bounds;
 
 /// A position in a column family, as a transaction sees it: the store when the transaction began, with the writes that
@@ -79,6 +79,15 @@ impl TransactionCursor {
             rollbacks: 0,
             span: None,
         }
+    }
+
+    pub(crate) fn inner(&self) -> &Arc<Inner> {
+        &self.shared.inner
+    }
+
+    /// Returns the error that prevented the cursor's creation, if any: every move returns it too.
+    pub fn check(&self) -> Result<()> {
+        self.base.as_ref().map(|_| ()).map_err(Error::clone)
     }
 
     /// Moves to the first record at or after `key`.

@@ -175,6 +175,10 @@ impl Transaction {
         Transaction { shared: Arc::new(shared) }
     }
 
+    pub(crate) fn inner(&self) -> &Arc<Inner> {
+        &self.shared.inner
+    }
+
     /// Returns the error that prevented the transaction's begin, if any: every other call returns it too.
     pub fn check(&self) -> Result<()> {
         self.shared.snapshot.as_ref().map(|_| ()).map_err(Error::clone)
