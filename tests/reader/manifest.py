@@ -40,6 +40,7 @@ class Manifest:
         self.log_points = False
         self.log_deletes_ranges = False
         self.range_deletes = {}  # (family, seqno) -> RangeDelete
+        self.operators = {}  # family -> name of its merge operator
         self.hides = {}  # number of a table -> (cleared through, retains nothing)
         self.expired_through = 0  # microseconds since 1970
         self.expired = {}  # family -> ledger of the records that were dropped since they had expired
@@ -81,6 +82,7 @@ class Manifest:
             elif tag == 4:
                 family = c.varint()
                 self.families.pop(family, None)
+                self.operators.pop(family, None)
                 self.tables = {at: entry for at, entry in self.tables.items() if entry.family != family}
                 self.fences = {at: fence for at, fence in self.fences.items() if at[0] != family}
                 self.barred = {at for at in self.barred if at[0] != family}
@@ -162,6 +164,10 @@ class Manifest:
                 at = (c.varint(), c.varint())
                 if self.range_deletes.pop(at, None) is None:
                     raise c.damage(f"range delete {at} retired that is not there")
+            elif tag == 36:
+                family, name = c.varint(), c.bytes()
+                if family not in self.families or self.operators.setdefault(family, name) != name:
+                    raise c.damage(f"merge operator {name} of family {family}, which is gone or has another one")
             elif tag == 37:
                 number, cleared, flags = c.varint(), c.varint(), c.varint()
                 if not self.tables or next(reversed(self.tables))[2] != number or flags > 1 or not cleared + flags:

@@ -458,6 +458,39 @@ class Stores(unittest.TestCase):
         for edits in ([retired], [added(9, b"s", b"\x02")], [added(9, b"", b"\x02")] * 2):
             self.assertEqual(run(store(True, edits), "list")[0], 3)
 
+    def test_operands_are_merged_into_what_is_below_them(self):
+        def merged(name, *operands, more=()):
+            named = build.field(36, build.varint(0), build.blob(name))
+            operations = [build.operation(0x69, 0, b"k", operand) for operand in operands]
+            code, text = run(store(True, [named, *more], operations), "list")
+            rows = [line.split("\t")[2] for line in text.splitlines() if line.startswith("default\t6b\t")]
+            return (code, bytes.fromhex(rows[0])) if rows else (code, None)
+
+        one = (1).to_bytes(8, "little")
+        self.assertEqual(merged(b"wax.add_i64", one, b"\xff" * 8, one), (0, one))
+        self.assertEqual(merged(b"wax.add_u64", one), (0, one))
+        self.assertEqual(merged(b"wax.append:2c20", b"a", b"b", b"c"), (0, b"a, b, c"))
+        self.assertEqual(merged(b"wax.min", b"b", b"ab", b"c"), (0, b"ab"))
+        self.assertEqual(merged(b"wax.max", b"b", b"ab", b"c"), (0, b"c"))
+        self.assertEqual(merged(b"wax.bit_or", b"\1\2", b"\4"), (0, b"\5\2"))
+        self.assertEqual(merged(b"wax.union", b"\1a\1c", b"\1b\1c"), (0, b"\1a\1b\1c"))
+        self.assertEqual(merged(b"wax.union", b"\1a", b"\1c\1b"), (3, None))
+        self.assertEqual(merged(b"wax.add_i64", one, b"short"), (3, None))
+        self.assertNotEqual(merged(b"mine", b"a", b"b")[0], 0)
+        other = build.field(36, build.varint(0), build.blob(b"wax.max"))
+        self.assertEqual(merged(b"wax.min", b"a", more=[other])[0], 3)
+        code, _ = run(store(True, [], [build.operation(0x69, 0, b"k", b"a")]), "list")
+        self.assertEqual(code, 3)
+        # Onto a base of a table, and hidden by a range delete.
+        named = build.field(36, build.varint(0), build.blob(b"wax.append:"))
+        base = [line for line in EXPECTED.splitlines() if line.startswith("default")][0].split("\t")
+        key, value = (bytes.fromhex(text) for text in base[1:3])
+        onto = build.operation(0x69, 0, key, b"+")
+        code, text = run(store(True, [named], [onto]), "list")
+        self.assertIn(f"default\t{key.hex()}\t{(value + b'+').hex()}", text)
+        code, text = run(store(True, [named], [build.operation(0x96, 0, b"", b"\x02"), onto]), "list")
+        self.assertIn(f"default\t{key.hex()}\t{b'+'.hex()}\n", text)
+
     def test_statements_on_what_tables_hide_stand_behind_their_table(self):
         told = lambda *numbers: build.field(37, *map(build.varint, numbers))
         last = max(entry.number for entry in manifest_of(store(True)).tables.values())
@@ -562,7 +595,7 @@ class Stores(unittest.TestCase):
         self.expect_all(run(files, "list"))
 
     def test_reserved_kinds_are_not_guessed_at(self):
-        for kind in (0x69, 0x96):
+        for kind, refused in ((0x69, 3), (0x96, 7)):  # an operand in a family without a merge operator is damage
             data, entry = build.table(0, [[(kind, b"k", 1, b"v", b"")]])
             stream = build.Stream(0, SEGMENT)
             edits = [
@@ -575,7 +608,7 @@ class Stores(unittest.TestCase):
                 "000003.tbl": data,
                 "000007.log": build.segment(7, SEGMENT, 0, b"", here()),
             }
-            self.assertEqual(run(files, "list")[0], 7, hex(kind))
+            self.assertEqual(run(files, "list")[0], refused, hex(kind))
             self.assertEqual(run(files, "verify")[0], 0, hex(kind))
 
     def test_no_flipped_bit_changes_the_answer(self):

@@ -24,6 +24,7 @@ import stamps
 from codec import MERGE, POINTER, PUT, RANGE_DELETE, Damage, Unsupported, file_name, read_named
 from exchange import FORMS, Export
 from log import Log
+from merge import merge
 from manifest import Manifest, covers, hides, range_delete
 from stores import list_stores
 from table import NO_BLOCK, Record, Table
@@ -95,9 +96,8 @@ class Store:
             raise Damage("a table", 0, f"key {record.key.hex()} points into a file that the manifest does not name")
         return record._replace(kind=PUT, value=self.files[to.uid].value(record))
 
-    def newest(self, family):
-        """The newest record of every key of a family."""
-        found = {}
+    def records(self, family):
+        """Every record of a family, in tables and log."""
         for entry in self.manifest.tables.values():
             if entry.family != family:
                 continue
@@ -105,11 +105,36 @@ class Store:
             if table.handles["range deletes"] != NO_BLOCK:
                 raise Unsupported(f"{table.file}: range deletes")
             for record in table.records():
-                keep_newest(found, record._replace(seqno=entry.ingest) if entry.ingest else record)
+                yield record._replace(seqno=entry.ingest) if entry.ingest else record
         for op in self.log.operations:
             if op.family == family and op.kind != RANGE_DELETE:
-                keep_newest(found, Record(op.key, op.seqno, op.kind, op.value, op.companions))
+                yield Record(op.key, op.seqno, op.kind, op.value, op.companions)
+
+    def newest(self, family):
+        """The newest record of every key of a family."""
+        found = {}
+        for record in self.records(family):
+            keep_newest(found, record)
         return found
+
+    def merged(self, family, newest, ranges):
+        """The put that an operand and what lies below it stand for; None if damage leaves it in doubt."""
+        versions = sorted((r for r in self.records(family) if r.key == newest.key), key=lambda r: -r.seqno)
+        base, operands = None, []
+        for record in versions:
+            if any(hides(range_, record) for range_ in ranges):
+                break
+            if self.is_in_doubt(family, record):
+                return None
+            record = self.whole(record)
+            if record.kind != MERGE:
+                base = record.value if record.kind == PUT else None
+                break
+            operands.insert(0, record.value)
+        if family not in self.manifest.operators:
+            raise Damage("store", 0, f"an operand of key {newest.key.hex()} in a family without a merge operator")
+        value = merge(self.manifest.operators[family], base, operands)
+        return Record(newest.key, newest.seqno, PUT, value, [])
 
     def range_deletes(self, family):
         """The range deletes of a family: of the manifest, and of the log."""
@@ -128,8 +153,8 @@ class Store:
                 continue
             record = self.whole(newest[key])
             if record.kind == MERGE:
-                raise Unsupported(f"record of kind {record.kind:02X}")
-            if record.kind == PUT and not self.is_in_doubt(family, record):
+                record = self.merged(family, record, ranges)
+            if record and record.kind == PUT and not self.is_in_doubt(family, record):
                 yield record
 
     def is_in_doubt(self, family, record):

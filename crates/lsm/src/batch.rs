@@ -41,6 +41,8 @@ pub struct Batch {
     granted: bool,
     /// The batch has a range delete.
     has_ranges: bool,
+    /// The batch has a merge operand.
+    has_operands: bool,
 }
 
 /// A position in a batch: between the operations before it and those added later.
@@ -87,6 +89,7 @@ impl Batch {
             granted: false,
             held: false,
             has_ranges: false,
+            has_operands: false,
         }
     }
 
@@ -98,7 +101,8 @@ impl Batch {
         self.encoded.clear();
         (self.count, self.largest) = (0, 0);
         self.families.clear();
-        (self.granted, self.held, self.has_ranges) = (false, false, false);
+        (self.granted, self.held) = (false, false);
+        (self.has_ranges, self.has_operands) = (false, false);
     }
 
     /// Returns the position after the operations added so far, for `truncate`.
@@ -170,6 +174,12 @@ impl Batch {
     #[inline]
     pub fn has_ranges(&self) -> bool {
         self.has_ranges
+    }
+
+    /// Returns true if the batch has a merge operand.
+    #[inline]
+    pub fn has_operands(&self) -> bool {
+        self.has_operands
     }
 
     /// Length of its largest value.
@@ -331,6 +341,7 @@ impl Batch {
         self.count = count;
         self.largest = self.largest.max(value.len());
         self.has_ranges |= kind == Kind::RangeDelete;
+        self.has_operands |= kind == Kind::Merge;
         if !self.families.contains(&family) {
             self.families.push(family);
         }

@@ -10,7 +10,7 @@
 //! version, merge                              pictures of the levels; many cursors as one
 //! values                                      where large values live
 //! wal, memtable, sst                          the three places where a record lives
-//! batch, frame, record, pointer, order, cursor, codec, checksum, header, identity, names, options, policy, prefetch, sampler, error, seam, expiry, lost_range, range_delete, range_index, sorted_heads, ledger, descriptors, interrupt, key_text, planted, inject
+//! batch, frame, record, pointer, order, cursor, codec, checksum, header, identity, names, options, policy, prefetch, sampler, error, seam, expiry, lost_range, range_delete, range_index, sorted_heads, merge_operator, ledger, descriptors, interrupt, key_text, planted, inject
 //! env                                         files, time, randomness, threads
 //! ```
 //!
@@ -37,6 +37,7 @@ pub mod ledger;
 pub mod lost_range;
 pub mod memtable;
 pub mod merge;
+pub mod merge_operator;
 pub mod names;
 pub mod options;
 pub mod order;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
+use crate::merge_operator::MergeOperator;
 use crate::names::MAX_SYSTEM;
 use crate::order::Order;
 use crate::policy::FilterPolicy;
@@ -284,6 +285,11 @@ pub struct CfOptions {
     /// or from another store, keep their expiry, and so do records written before. At least one microsecond. Stored.
     /// Default `None`: such a record never expires.
     pub default_ttl: Option<Duration>,
+    /// The operator that makes a value of a key's merge operands. Its name is stored, and cannot be changed: options with
+    /// another operator are refused. Without this option, a stored family has the engine's operator of the stored name.
+    /// If no such operator exists, reads of keys with operands fail. A family can be given an operator at any open; older
+    /// versions of Waxseal then refuse the store. Default `None`: `merge` is refused.
+    pub merge_operator: Option<MergeOperator>,
     /// Target size of a table, in bytes. Default 64 MiB.
     pub table_bytes: u64,
     /// Maximum size of the first level below level 0 that holds data, in bytes. Default 256 MiB.
@@ -326,6 +332,7 @@ impl Default for CfOptions {
             bottom_compression: None,
             large_value_bytes: 4 * KIB,
             default_ttl: None,
+            merge_operator: None,
             table_bytes: 64 * MIB as u64,
             level_base_bytes: 256 * MIB as u64,
             fanout: 10,
@@ -386,6 +393,14 @@ impl CfOptions {
             (
                 self.default_ttl.is_none_or(|ttl| ttl.as_micros() > 0 && u64::try_from(ttl.as_micros()).is_ok()),
                 "default_ttl must lie between a microsecond and 2^64 of them",
+            ),
+            (
+                self.merge_operator.as_ref().is_none_or(MergeOperator::has_valid_name),
+                "the name of merge_operator must have 1 to 255 bytes, and must not begin with wax.",
+            ),
+            (
+                self.merge_operator.is_none() || (self.system.is_none() && !self.key_ends_in_seqno),
+                "a system family, or one whose keys end in a seqno, has no merge operator",
             ),
             (self.table_bytes >= 1024, "table_bytes must be at least 1 KiB"),
             (self.level_base_bytes >= self.table_bytes, "level_base_bytes must be at least table_bytes"),

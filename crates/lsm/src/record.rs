@@ -30,7 +30,7 @@ pub enum Kind {
     Delete = 0x5A,
     /// Reserved: a tombstone that cancels exactly one put.
     SingleDelete = 0x66,
-    /// Reserved: an operand for a merge operator.
+    /// An operand of the family's merge operator.
     Merge = 0x69,
     /// Reserved: a tombstone for the keys from the record's key up to the key in its value.
     RangeDelete = 0x96,
@@ -62,7 +62,7 @@ impl Kind {
 
     /// Returns true for kinds that this version writes to tables and reads there; the others are reserved.
     pub fn is_supported(self) -> bool {
-        matches!(self, Kind::Put | Kind::Delete | Kind::BlobPointer)
+        matches!(self, Kind::Put | Kind::Delete | Kind::Merge | Kind::BlobPointer)
     }
 
     /// Returns true for a value, whether inline or in a blob file.

@@ -94,6 +94,8 @@ impl<B: FnMut(&[u8]) -> bool> Rules<B> {
         }
         let is_below = std::mem::replace(&mut self.retains, planted!(VersionBelowRetainedDropped, false, retains));
         self.stays = is_below || planted!(RetainedVersionDropped, false, retains);
+        // A retained operand is worth nothing without the versions that it is merged into.
+        self.retains |= self.stays && kind == Kind::Merge;
         let stripe = self.snapshots.partition_point(|snapshot| *snapshot < seqno);
         // A merge operand, or a tombstone for exactly one put, needs the older versions.
         let hides = !matches!(kind, Kind::Merge | Kind::SingleDelete);
@@ -143,10 +145,18 @@ mod tests {
     use proptest::prelude::*;
     use waxseal_testing::golden;
 
-    /// Returns what a reader at `seqno` finds among versions (newest first): the seqno of a put, or `None`.
-    fn visible(versions: &[(Seqno, Kind)], at: Seqno) -> Option<Seqno> {
-        let newest = versions.iter().find(|(seqno, _)| *seqno <= at)?;
-        (newest.1 == Kind::Put).then_some(newest.0)
+    /// Returns what a reader at `seqno` finds among versions (newest first): the seqnos of operands and of the put below
+    /// them.
+    fn visible(versions: &[(Seqno, Kind)], at: Seqno) -> Vec<Seqno> {
+        let mut seen = versions.iter().filter(|(seqno, _)| *seqno <= at);
+        let mut found = Vec::new();
+        for (seqno, kind) in seen.by_ref() {
+            found.extend((*kind != Kind::Delete).then_some(*seqno));
+            if *kind != Kind::Merge {
+                break;
+            }
+        }
+        found
     }
 
     /// Returns the versions of a key that are kept.
@@ -177,18 +187,20 @@ mod tests {
         /// level. A query for the version before a retaining record returns the same result.
         #[test]
         fn no_reader_notices(
-            seqnos in btree_set(2u64..40, 1..12), dead in vec(any::<bool>(), 12), retaining in vec(weighted(0.2), 12),
+            seqnos in btree_set(2u64..40, 1..12), kinds in vec(0..6usize, 12), retaining in vec(weighted(0.2), 12),
             snapshots in btree_set(0u64..45, 0..5), deeper: bool
         ) {
-            let kind = |dead: &bool| if *dead { Kind::Delete } else { Kind::Put };
-            let before: Vec<(Seqno, Kind)> = seqnos.into_iter().rev().zip(dead.iter().map(kind)).collect();
+            // As likely: puts, tombstones and operands.
+            let kind = |kind: &usize| [Kind::Put, Kind::Delete, Kind::Merge][kind % 3];
+            let before: Vec<(Seqno, Kind)> = seqnos.into_iter().rev().zip(kinds.iter().map(kind)).collect();
             let retains = |at: usize| retaining[at];
             let snapshots: Vec<Seqno> = snapshots.into_iter().collect();
             let mut rules = Rules::new(Order::bytewise(), snapshots.clone(), |_: &[u8]| !deeper);
             let mut after = merged(&mut rules, &before, &retains);
             let mut before = before.clone();
             let retaining: Vec<Seqno> = (0..before.len()).filter(|at| retains(*at)).map(|at| before[at].0).collect();
-            prop_assert!(after.len() <= snapshots.len() + 2 + 2 * retaining.len());
+            let operands = before.iter().filter(|(_, kind)| *kind == Kind::Merge).count();
+            prop_assert!(after.len() <= snapshots.len() + 2 + 2 * retaining.len() + 2 * operands);
             prop_assert!(retaining.iter().all(|seqno| after.iter().any(|(stays, _)| stays == seqno)));
             if deeper {
                 before.push((1, Kind::Put));

@@ -34,7 +34,7 @@ use crate::merge::{MergeCursor, MergeSource};
 use crate::order::Order;
 use crate::planted;
 use crate::range_index::{FragmentPlace, RangeFragment, RangeIndex};
-use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
+use crate::record::{Kind, MAX_SEQNO, OwnedRecord, Record, Seqno};
 use crate::seam::{Companions, Life, Protection, RecordSource};
 use crate::values::BlobBuffer;
 
@@ -50,6 +50,8 @@ pub trait BlobReader: Send + Sync {
     fn read(&self, record: &Record<'_>, room: &mut BlobBuffer) -> Result<()>;
     /// Reports that a record in memory is damaged: its seqno, and the error returned in its place.
     fn damaged_in_memory(&self, seqno: Seqno, error: &Error);
+    /// Merges the operands of a key at or below a seqno. A base that has expired by a time counts as absent.
+    fn merge(&self, key: &[u8], at: (Seqno, AsOf), merged: &mut OwnedRecord) -> Result<()>;
 }
 
 /// The user's view of a family at a seqno. It starts invalid, and a step on an invalid cursor leaves it invalid.
@@ -86,8 +88,11 @@ pub struct UserCursor {
     room: BlobBuffer,
     /// True to show pointers without reading values.
     shows_pointers: bool,
-    /// The current record points to its value, which was read. During a move: the record must be resolved.
+    /// The current record points to its value, which was read, or it is an operand, which was merged. During a move:
+    /// the record must be resolved.
     is_pointer: bool,
+    /// The record that was merged last. Empty unless the current record is an operand.
+    merged: Option<Box<OwnedRecord>>,
 }
 
 /// The position of the cursor.
@@ -134,6 +139,7 @@ impl UserCursor {
             room: BlobBuffer::default(),
             shows_pointers: false,
             is_pointer: false,
+            merged: None,
         }
     }
 
@@ -334,9 +340,10 @@ impl UserCursor {
     #[inline]
     pub fn record(&self) -> Record<'_> {
         let record = self.standing();
-        match self.is_pointer {
-            true => Record { kind: Kind::Put, value: self.room.value(), ..record },
-            false => record,
+        match (self.is_pointer, &self.merged) {
+            (true, Some(merged)) if record.kind == Kind::Merge => merged.borrow(),
+            (true, _) => Record { kind: Kind::Put, value: self.room.value(), ..record },
+            (false, _) => record,
         }
     }
 
@@ -387,10 +394,10 @@ impl UserCursor {
             };
             // A record other than a value is treated as expired.
             let life = match pass_to {
-                None if record.kind.is_value()
+                None if (record.kind.is_value() || record.kind == Kind::Merge)
                     && !is_range_deleted(self.ranges.as_deref(), &mut self.fragment, &record, self.seqno) =>
                 {
-                    self.life(&record)
+                    if record.kind == Kind::Merge { Life::Alive } else { self.life(&record) }
                 }
                 _ => Life::Over,
             };
@@ -402,7 +409,7 @@ impl UserCursor {
                     passed = 0;
                 }
                 None if life != Life::Over => {
-                    let is_pointer = record.kind == Kind::BlobPointer || life == Life::Doubtful;
+                    let is_pointer = record.kind != Kind::Put || life == Life::Doubtful;
                     (self.place, self.is_pointer) = (CursorPlace::Inner, is_pointer);
                     break;
                 }
@@ -478,14 +485,14 @@ impl UserCursor {
                 self.drop_decided();
             }
             let newest = if place == CursorPlace::Inner { self.inner.record() } else { self.saved.record() };
-            let life = match newest.kind.is_value()
-                && !is_range_deleted(self.ranges.as_deref(), &mut self.fragment, &newest, self.seqno)
-            {
-                true => self.life(&newest),
-                false => Life::Over,
+            let life = match newest.kind {
+                _ if is_range_deleted(self.ranges.as_deref(), &mut self.fragment, &newest, self.seqno) => Life::Over,
+                Kind::Put | Kind::BlobPointer => self.life(&newest),
+                Kind::Merge => Life::Alive,
+                _ => Life::Over,
             };
             if life != Life::Over {
-                let is_pointer = newest.kind == Kind::BlobPointer || life == Life::Doubtful;
+                let is_pointer = newest.kind != Kind::Put || life == Life::Doubtful;
                 (self.place, self.is_pointer) = (place, is_pointer);
                 break;
             }
@@ -653,6 +660,9 @@ impl UserCursor {
     #[inline(never)]
     fn resolve(&mut self) -> Result<()> {
         let standing = self.standing();
+        if standing.kind == Kind::Merge {
+            return self.merge();
+        }
         let (is_pointer, life) = (standing.kind == Kind::BlobPointer, self.life(&standing));
         self.is_pointer = false;
         if life == Life::Doubtful
@@ -672,6 +682,21 @@ impl UserCursor {
         };
         let Some(values) = &self.values else { return Ok(()) };
         let outcome = values.read(&record, &mut self.room);
+        self.is_pointer = outcome.is_ok();
+        outcome.map_err(|error| self.leave_with(error))
+    }
+
+    /// Merges the operands of the current key.
+    fn merge(&mut self) -> Result<()> {
+        self.is_pointer = false;
+        let record = match self.place {
+            CursorPlace::Saved => self.saved.record(),
+            _ => self.inner.record(),
+        };
+        let Some(values) = &self.values else { return Err(reserved(record.kind)) };
+        let as_of = self.expiry.as_ref().map_or(AsOf::NOW, |(_, _, as_of)| *as_of);
+        let merged = self.merged.get_or_insert_with(|| Box::new(OwnedRecord::of(&record)));
+        let outcome = values.merge(record.key, (self.seqno, as_of), merged);
         self.is_pointer = outcome.is_ok();
         outcome.map_err(|error| self.leave_with(error))
     }
@@ -882,11 +907,15 @@ fn is_covered(lost_ranges: &mut Vec<LostRange>, order: &Order, record: &Record<'
     lost_ranges.iter().any(|lost_range| lost_range.covers_at(order, record.key, record.seqno, at))
 }
 
-/// Accepts a record that hides its key: a tombstone, or an expired value. A record of any other kind needs a newer
+/// Accepts a record that hides its key: a tombstone, an expired value, or any version that a range delete hides. A record of any other kind needs a newer
 /// version of the engine.
 #[inline]
 fn hides_its_key(record: &Record<'_>) -> Result<()> {
-    if record.kind == Kind::Delete || record.kind.is_value() { Ok(()) } else { Err(reserved(record.kind)) }
+    if matches!(record.kind, Kind::Delete | Kind::Merge) || record.kind.is_value() {
+        Ok(())
+    } else {
+        Err(reserved(record.kind))
+    }
 }
 
 #[cold]

@@ -144,6 +144,13 @@ pub enum EditChange {
         /// The seqno of the range delete.
         seqno: Seqno,
     },
+    /// A family has a merge operator: the log and its tables may hold operands from this edit on.
+    MergeOperatorNamed {
+        /// The family.
+        family: u32,
+        /// The operator's name.
+        name: String,
+    },
     /// A lost range is lifted.
     LostRangeLifted {
         /// The family.
@@ -263,6 +270,7 @@ const RANGE_DELETE_ADDED: u64 = 32;
 const EXPIRED: u64 = 33;
 const RANGE_DELETE_RETIRED: u64 = 34;
 const TABLE_EXPIRES: u64 = 35;
+const MERGE_OPERATOR_NAMED: u64 = 36;
 const TABLE_HIDES: u64 = 37;
 
 impl Edit {
@@ -432,6 +440,11 @@ impl EditChange {
                 put_varints(out, [*family as u64, *seqno]);
                 RANGE_DELETE_RETIRED
             }
+            EditChange::MergeOperatorNamed { family, name } => {
+                put_varint(out, *family as u64);
+                put_bytes(out, name.as_bytes());
+                MERGE_OPERATOR_NAMED
+            }
             EditChange::LostRangeAdded { family, id, lost_range } => {
                 put_varints(out, [*family as u64, *id]);
                 lost_range.encode(out);
@@ -523,6 +536,7 @@ impl EditChange {
                 EditChange::RangeDeleteAdded { family: family(reader)?, range: Arc::new(RangeDelete::decode(reader)?) }
             }
             RANGE_DELETE_RETIRED => EditChange::RangeDeleteRetired { family: family(reader)?, seqno: seqno(reader)? },
+            MERGE_OPERATOR_NAMED => EditChange::MergeOperatorNamed { family: family(reader)?, name: text(reader)? },
             LINES_TAKEN_OUT => EditChange::LinesTakenOut { through: reader.varint()? },
             EXPIRED => {
                 EditChange::Expired { family: family(reader)?, through: reader.varint()?, dropped: ledger(reader)? }
@@ -829,6 +843,7 @@ pub(crate) mod tests {
             (any::<u32>(), range_deletes())
                 .prop_map(|(family, range)| EditChange::RangeDeleteAdded { family, range: Arc::new(range) }),
             (any::<u32>(), 0..=MAX_SEQNO).prop_map(|(family, seqno)| EditChange::RangeDeleteRetired { family, seqno }),
+            any::<(u32, String)>().prop_map(|(family, name)| EditChange::MergeOperatorNamed { family, name }),
             (0u64..100, any::<Vec<u8>>()).prop_map(|(n, bytes)| EditChange::Skipped { tag: FREE_TAG + n * 2, bytes }),
         ]
     }
@@ -859,7 +874,7 @@ pub(crate) mod tests {
 
     #[test]
     fn an_even_tag_from_the_future_is_too_new_and_an_odd_one_is_kept() {
-        assert_eq!(*Edit::decode(&[36, 1, 7]).unwrap_err().kind(), ErrorKind::FormatTooNew);
+        assert_eq!(*Edit::decode(&[38, 1, 7]).unwrap_err().kind(), ErrorKind::FormatTooNew);
         let kept = Edit::decode(&[FREE_TAG as u8, 1, 7]).unwrap();
         assert_eq!(kept.changes, [EditChange::Skipped { tag: FREE_TAG, bytes: vec![7] }]);
     }

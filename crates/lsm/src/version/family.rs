@@ -10,6 +10,8 @@ use crate::error::{Error, Result};
 use crate::options::{CfOptions, Compression, SealLayout};
 use crate::order::Order;
 
+use super::edit::EditChange;
+
 const BLOCK_BYTES: u64 = 1;
 const RESTART_INTERVAL: u64 = 2;
 const FILTER_BITS: u64 = 3;
@@ -27,6 +29,15 @@ const DEFAULT_TTL: u64 = 18;
 
 /// The zstd level if only "zstd" is written.
 const ZSTD_LEVEL: i32 = 3;
+
+/// Returns the changes that create a family: the family itself, and its merge operator.
+pub fn creation(id: u32, name: String, options: &CfOptions) -> impl Iterator<Item = EditChange> {
+    let comparator = options.order.name().to_owned();
+    let operator = options.merge_operator.as_ref();
+    let named =
+        operator.map(|operator| EditChange::MergeOperatorNamed { family: id, name: operator.name().to_owned() });
+    [EditChange::FamilyCreated { id, name, comparator, options: encode(options) }].into_iter().chain(named)
+}
 
 /// Encodes `options` for the manifest.
 pub fn encode(options: &CfOptions) -> Vec<u8> {

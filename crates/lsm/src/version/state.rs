@@ -66,6 +66,8 @@ pub struct FamilyState {
     pub comparator: String,
     /// Its options, for `family::decode`.
     pub options: Vec<u8>,
+    /// The name of its merge operator; `None` if it never had one.
+    pub merge_operator: Option<String>,
     /// All records up to this seqno are in tables.
     pub flushed: Seqno,
     /// Its tables by number, each with its level.
@@ -111,6 +113,8 @@ impl ManifestState {
                 comparator: family.comparator.clone(),
                 options: family.options.clone(),
             });
+            let operator = family.merge_operator.clone();
+            changes.extend(operator.map(|name| EditChange::MergeOperatorNamed { family: family.id, name }));
             changes.push(EditChange::Flushed { family: family.id, seqno: family.flushed });
             changes.extend(family.tables.values().map(|(level, table)| EditChange::TableAdded {
                 family: family.id,
@@ -197,6 +201,7 @@ impl ManifestState {
                     name: name.clone(),
                     comparator: comparator.clone(),
                     options: options.clone(),
+                    merge_operator: None,
                     flushed: 0,
                     tables: BTreeMap::new(),
                     lost_ranges: BTreeMap::new(),
@@ -272,6 +277,12 @@ impl ManifestState {
             }
             EditChange::RangeDeleteRetired { family, seqno } => {
                 self.named(*family)?.range_deletes.remove(seqno).ok_or("retires a range delete that does not exist")?;
+            }
+            EditChange::MergeOperatorNamed { family, name } => {
+                let stored = self.named(*family)?.merge_operator.get_or_insert_with(|| name.clone());
+                if stored != name {
+                    return Err("gives a family another merge operator");
+                }
             }
             EditChange::LogWitness { offset } => self.log_witness = self.log_witness.max(*offset),
             EditChange::Cut { offset, bytes, file } => {

@@ -18,7 +18,7 @@ use crate::interrupt;
 use crate::options::{ReadSettings, Verify};
 use crate::order::Order;
 use crate::read::{CursorBounds, UserCursor};
-use crate::record::{Record, Seqno};
+use crate::record::{Kind, Record, Seqno};
 use crate::sst::Checks;
 use crate::values::{BlobBuffer, BlobFile};
 
@@ -49,8 +49,8 @@ impl Db {
     }
 
     /// Reads like `get_checked`, but returns the record as its table holds it. A value in a blob file is not read; the
-    /// record has a pointer instead (kind `BlobPointer`). For callers that need only a record's companions, or only
-    /// whether a value exists.
+    /// record has a pointer instead (kind `BlobPointer`). A key with merge operands has its merged record. For callers that
+    /// need only a record's companions, or only whether a value exists.
     pub fn get_record(
         &self,
         family: &Family,
@@ -63,14 +63,19 @@ impl Db {
         let (view, moment, mut checks) =
             (self.view_at(family, at)?, inner.catalog().read_point(at)?, inner.catalog().reads.checks(reading));
         loop {
-            let mut found = Some(false);
+            let (mut found, mut is_operand) = (Some(false), false);
             inner.catalog().reads.version_in((family, &view), (key, None), moment.seqno, checks, |record| {
                 found = inner.catalog().reads.is_value(record, moment.as_of, checks);
+                is_operand = record.kind == Kind::Merge;
                 if found == Some(true) {
                     visit(record);
                 }
             })?;
             match found {
+                Some(_) if is_operand => {
+                    inner.catalog().reads.merged_in((family, &view), key, moment, checks, visit)?;
+                    return Ok(true);
+                }
                 Some(found) => return Ok(found),
                 None => checks.each = true,
             }
@@ -234,7 +239,8 @@ impl Db {
         Ok(true)
     }
 
-    /// Passes the newest version of `key` below a seqno to `visit`, even if it is a tombstone or an expired value.
+    /// Passes the newest version of `key` below a seqno to `visit`, even if it is a tombstone or an expired value. If it
+    /// is a merge operand, passes the merged record; a base that has expired by now counts as absent.
     /// Returns false if no such version exists. The version is guaranteed to exist only if a record with this seqno
     /// retains it.
     pub fn get_before(
@@ -249,12 +255,14 @@ impl Db {
         let Some(at) = seqno.checked_sub(1) else { return Ok(false) };
         let (checks, view, mut shown) = (inner.catalog().reads.checks(verify), family.view(), Ok(()));
         let (hidden, mut is_hidden) = (view.range_deleted_before(family.order(), key, at), false);
-        let found = inner.catalog().reads.version_in((family, &view), (key, None), at, checks, |record| {
+        let reads = &inner.catalog().reads;
+        let found = reads.version_in((family, &view), (key, None), at, checks, |record| {
             is_hidden = record.seqno < hidden;
-            if is_hidden {
-                return;
-            }
-            shown = inner.catalog().reads.show_whole((family, &view), record, fetch_by(checks), visit);
+            shown = match record.kind {
+                _ if is_hidden => Ok(()),
+                Kind::Merge => reads.merged_above((family, &view), (key, hidden), ReadPoint::now(at), checks, visit),
+                _ => reads.show_whole((family, &view), record, fetch_by(checks), visit),
+            };
         })?;
         shown.map(|()| found && !is_hidden)
     }

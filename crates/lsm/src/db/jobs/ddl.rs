@@ -80,8 +80,7 @@ pub(in crate::db) fn create_families(
         if options.system.is_none() {
             families.next_id = id + 1;
         }
-        let (comparator, options) = (options.order.name().to_owned(), version::family::encode(&options));
-        edit.changes.push(EditChange::FamilyCreated { id, name, comparator, options });
+        edit.changes.extend(version::family::creation(id, name, &options));
     }
     flusher.write_path().sync_log()?; // I15
     // Shown only when durable: otherwise a synced commit could name a family that a crash forgets.

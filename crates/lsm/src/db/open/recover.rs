@@ -29,6 +29,7 @@ use crate::descriptors::Descriptors;
 use crate::env::{File, Machine, Open};
 use crate::error::{Error, ErrorKind, IoContext, OrderMismatch, Result, Verdict};
 use crate::lost_range::LostRange;
+use crate::merge_operator::MergeOperator;
 use crate::names::{StoreFileName, system_number};
 use crate::options::{CfOptions, Settings};
 use crate::order::Order;
@@ -244,14 +245,7 @@ impl Opening<'_> {
             remove_ours(self.dir, self.env())?; // of an interrupted creation
         }
         let options = self.options(DEFAULT_FAMILY).unwrap_or_default();
-        let first = Edit {
-            changes: vec![EditChange::FamilyCreated {
-                id: 0,
-                name: DEFAULT_FAMILY.to_owned(),
-                comparator: options.order.name().to_owned(),
-                options: version::family::encode(&options),
-            }],
-        };
+        let first = Edit { changes: version::family::creation(0, DEFAULT_FAMILY.to_owned(), &options).collect() };
         Manifest::create(self.env(), self.dir, 1, self.env().random.uid(), &first)?;
         match recover(self.env(), self.dir)? {
             Some(found) => self.recover(&found),
@@ -350,6 +344,7 @@ impl Opening<'_> {
         let log = OpenLog::create(env, (self.dir, &found.identity), self.settings, offset, last, numbers.clone())?;
         edit.changes.append(&mut replay.added);
         edit.changes.extend(replay.lost_ranges());
+        edit.changes.extend(self.new_merge_operators(state));
         edit.changes.extend(state.families.keys().map(|id| EditChange::Flushed { family: *id, seqno: last }));
         let start = log.start();
         edit.changes.push(EditChange::LogStart { place: start.place, ring: start.ring, ring_nonce: start.ring_nonce });
@@ -451,8 +446,9 @@ impl Opening<'_> {
                 true => options.large_value_bytes,
                 false => 0, // opening a store never raises its format version
             };
+            let merge_operator = merge_operator_of(stored, options.merge_operator)?;
             return match options.order.name() == stored.comparator {
-                true => Ok(CfOptions { large_value_bytes, ..options }),
+                true => Ok(CfOptions { large_value_bytes, merge_operator, ..options }),
                 false => Err(mismatch(stored, Some(options.order.name()))),
             };
         }
@@ -461,7 +457,8 @@ impl Opening<'_> {
         let Some(order) = order else {
             return Err(mismatch(stored, None));
         };
-        let options = version::family::decode(&stored.options, order.clone())?;
+        let merge_operator = merge_operator_of(stored, None)?;
+        let options = CfOptions { merge_operator, ..version::family::decode(&stored.options, order.clone())? };
         if let Some(codec) = options.missing_codec() {
             let what = format!(
                 "family {:?} is packed with {codec}, and this build is one without the feature `{codec}`",
@@ -473,6 +470,14 @@ impl Opening<'_> {
         let too_new = |error| Error::of(ErrorKind::FormatTooNew, format!("family {:?}: {error}", stored.name));
         options.validate().map_err(too_new)?;
         Ok(options)
+    }
+
+    /// Returns the changes that record the merge operators which the caller's options add to stored families.
+    fn new_merge_operators<'s>(&'s self, state: &'s ManifestState) -> impl Iterator<Item = EditChange> + 's {
+        state.families.values().filter(|stored| stored.merge_operator.is_none()).filter_map(|stored| {
+            let operator = self.options(&stored.name)?.merge_operator?;
+            Some(EditChange::MergeOperatorNamed { family: stored.id, name: operator.name().to_owned() })
+        })
     }
 
     /// Returns the families of a state with their levels; tables are opened when first read.
@@ -622,6 +627,20 @@ fn live_files(state: &ManifestState, manifest: u64) -> Vec<StoreFileName> {
     let log =
         state.log.iter().flat_map(|log| [StoreFileName::Segment(log.place.segment), StoreFileName::Ring(log.ring)]);
     tables.chain(log).chain([StoreFileName::Manifest(manifest), StoreFileName::Current, StoreFileName::Lock]).collect()
+}
+
+/// Returns the merge operator of a stored family: the caller's, if it has the stored name. Errors: `Invalid` for another
+/// name.
+fn merge_operator_of(stored: &version::FamilyState, given: Option<MergeOperator>) -> Result<Option<MergeOperator>> {
+    match (&stored.merge_operator, given) {
+        (Some(stored_name), Some(given)) if given.name() != stored_name => Err(Error::invalid(format!(
+            "family {:?} has merge operator {stored_name:?}, and cannot be opened with {:?}",
+            stored.name,
+            given.name()
+        ))),
+        (_, Some(given)) => Ok(Some(given)),
+        (stored_name, None) => Ok(stored_name.as_deref().map(MergeOperator::of_name)),
+    }
 }
 
 /// Returns the error of a family that is opened with another order than the stored one.

@@ -5,18 +5,19 @@ use std::sync::Arc;
 use super::values::read_value;
 use super::{ReadPoint, Reads};
 use crate::cursor::Cursor;
-use crate::db::notify::notifier::{DamagedPlace, Notifier};
+use crate::db::notify::notifier::DamagedPlace;
 use crate::db::state::family::{Family, TableHandle, View};
 use crate::error::{Error, Result};
+use crate::expiry::AsOf;
 use crate::lost_range::LostRange;
 use crate::merge::{ConcatCursor, LostRangeCursor, MergeCursor, MergePart, MergeSource, PartCursor, Tiers};
 use crate::options::{ReadSettings, Verify};
 use crate::order::Order;
 use crate::planted;
 use crate::read::{BlobReader, CursorBounds, UserCursor};
-use crate::record::{MAX_SEQNO, Record, Seqno};
+use crate::record::{MAX_SEQNO, OwnedRecord, Record, Seqno};
 use crate::seam::Protection;
-use crate::sst::TableCursor;
+use crate::sst::{Checks, TableCursor};
 use crate::values::BlobBuffer;
 use crate::version::LEVELS;
 
@@ -51,8 +52,8 @@ impl Reads {
         let order = family.order();
         // The same rule as `Checks::asks_values`, but without advancing the verification sampler.
         let asks_values = self.promise != Protection::None && reading.verify != Verify::Never;
-        let notifier = self.notifier.clone();
-        let tables = Arc::new(ViewTables { view, reading, family: family.clone(), asks_values, notifier });
+        let reads = self.clone();
+        let tables = Arc::new(ViewTables { view, reading, family: family.clone(), asks_values, reads });
         let view = &tables.view;
         let mut sources = Vec::with_capacity(USUAL_SOURCES);
         for generation in view.memtables() {
@@ -81,16 +82,23 @@ struct ViewTables {
     family: Family,
     /// Values read from blob files are verified against their companions.
     asks_values: bool,
-    notifier: Arc<Notifier>,
+    reads: Reads,
 }
 
 impl BlobReader for ViewTables {
     fn read(&self, record: &Record<'_>, room: &mut BlobBuffer) -> Result<()> {
-        read_value((&self.family, &self.view), &self.notifier, record, self.asks_values, room)
+        read_value((&self.family, &self.view), &self.reads.notifier, record, self.asks_values, room)
     }
 
     fn damaged_in_memory(&self, seqno: Seqno, error: &Error) {
-        self.notifier.report_damage(DamagedPlace::Memory(seqno), error);
+        self.reads.notifier.report_damage(DamagedPlace::Memory(seqno), error);
+    }
+
+    fn merge(&self, key: &[u8], (seqno, as_of): (Seqno, AsOf), merged: &mut OwnedRecord) -> Result<()> {
+        let checks = Checks { passing: !self.reading.fill_cache, ..Checks::NONE };
+        let moment = ReadPoint { seqno, as_of };
+        let mut visit = |record: &Record<'_>| *merged = OwnedRecord::of(record);
+        self.reads.merged_in((&self.family, &self.view), key, moment, checks, &mut visit)
     }
 }
 
@@ -139,7 +147,7 @@ impl Tiers for ViewTables {
                 None => Err(error),
                 Some(damage) => {
                     let meta = handle.meta();
-                    self.notifier.report_damage(DamagedPlace::Table(meta.number), &error);
+                    self.reads.notifier.report_damage(DamagedPlace::Table(meta.number), &error);
                     let lost_range = LostRange {
                         from: (meta.smallest.clone(), MAX_SEQNO),
                         to: (meta.largest.clone(), 0),

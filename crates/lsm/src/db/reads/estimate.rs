@@ -105,13 +105,15 @@ impl Reads {
         sum.max(0.0).round() as u64
     }
 
-    /// Returns the contribution of a value or a tombstone; `None` for other kinds of record.
+    /// Returns the contribution of a value, an operand or a tombstone; `None` for other kinds of record.
     fn contribution(&self, of: (&Family, &View), record: &Record<'_>, now: ReadPoint) -> Result<Option<i64>> {
-        if !record.kind.is_value() && record.kind.logical() != Kind::Delete {
+        if !record.kind.is_value() && !matches!(record.kind, Kind::Delete | Kind::Merge) {
             return Ok(None);
         }
         let checks = self.checks(READING);
-        let is_live = |record: &Record<'_>| self.is_value(record, now.as_of, checks).unwrap_or(true);
+        let is_live = |record: &Record<'_>| {
+            record.kind == Kind::Merge || self.is_value(record, now.as_of, checks).unwrap_or(true)
+        };
         let mut was_live = false;
         if let Some(before) = record.seqno.checked_sub(1) {
             self.version_in(of, (record.key, None), before, checks, |older| was_live = is_live(older))?;

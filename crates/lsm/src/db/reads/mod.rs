@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! search.rs     memtables newest first, then tables newest first, then lost ranges: the first hit decides
+//! merged.rs     merges the operands of a key into a value
 //! values.rs     reads the value of a record from its blob file
 //! resident.rs   the same reads for callers that must not wait for a file
 //! cursor.rs     cursors over a view, for users and exports
@@ -16,6 +17,7 @@
 
 pub(super) mod cursor;
 mod estimate;
+mod merged;
 pub(super) mod resident;
 pub(super) mod search;
 pub(super) mod values;
@@ -49,6 +51,11 @@ pub(super) struct ReadPoint {
 }
 
 impl ReadPoint {
+    /// Returns the point at a seqno that evaluates expiry at the current time.
+    pub(super) fn now(seqno: Seqno) -> ReadPoint {
+        ReadPoint { seqno, as_of: AsOf::NOW }
+    }
+
     /// Fixes the expiry time at the current time, for a read of many records.
     pub(super) fn fixed(self, clock: &ExpiryClock) -> ReadPoint {
         match self.as_of {
@@ -59,6 +66,7 @@ impl ReadPoint {
 }
 
 /// Reads over a pinned view: the store's record protector, its expiry clock and the reports of damage.
+#[derive(Clone)]
 pub(crate) struct Reads {
     companions: Arc<dyn Companions>,
     /// The protection that the record protector promises for written records.
@@ -92,6 +100,11 @@ impl Reads {
             Verify::Sampled(of) => Checks { each: is_sampled(of), ..Checks::LOADED },
         };
         Checks { passing: !reading.fill_cache, ..checks }
+    }
+
+    /// Returns true if records have companions that a read can verify.
+    fn verifies(&self) -> bool {
+        self.promise != Protection::None
     }
 
     pub(super) fn get_in(
@@ -171,6 +184,7 @@ impl Reads {
                 None => self.get_closely(of, record.key, moment, checks, visit),
             },
             Kind::Delete => Ok(false),
+            Kind::Merge => self.merged_in(of, record.key, moment, checks, visit).map(|()| true),
             kind => Err(unread(kind)),
         }
     }

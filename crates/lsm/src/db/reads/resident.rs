@@ -49,6 +49,7 @@ impl Reads {
                     Ok(show_cached(of.1, record, checks.asks_values(), visit).then_some(true))
                 }
                 (Kind::Put | Kind::BlobPointer | Kind::Delete, is_value) => Ok(is_value), // `None`: verify it
+                (Kind::Merge, _) => Ok(None),                                             // its inputs may be anywhere
                 (kind, _) => Err(unread(kind)),
             };
         };

@@ -428,6 +428,9 @@ fn check_families(families: &FamilyMap, batch: &Batch) -> Result<()> {
     if batch.has_ranges() {
         check_ranges(families, batch)?;
     }
+    if batch.has_operands() {
+        check_operands(families, batch)?;
+    }
     if any_ends_in_seqno { check_keys(families, batch) } else { Ok(()) }
 }
 
@@ -444,6 +447,23 @@ fn check_ranges(families: &FamilyMap, batch: &Batch) -> Result<()> {
             && family.order().compare(start, end).is_gt()
         {
             return Err(Error::invalid("a range delete starts behind its end"));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that the families of a batch's merge operands have a merge operator that accepts them.
+#[cold]
+fn check_operands(families: &FamilyMap, batch: &Batch) -> Result<()> {
+    for operation in batch.operations() {
+        let BatchOperation { family, kind, key, value, .. } = operation?;
+        let Some(family) = families.by_id.get(&family).filter(|_| kind == Kind::Merge) else { continue };
+        match &family.options().merge_operator {
+            Some(operator) => operator.check(key, value)?,
+            None => {
+                let what = format!("column family {:?} has no merge operator: set it in its options", family.name());
+                return Err(Error::invalid(what));
+            }
         }
     }
     Ok(())

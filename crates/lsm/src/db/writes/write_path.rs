@@ -61,6 +61,7 @@ impl Apply {
         let ([id], Some(target)) = (batch.families(), &self.target) else { return false };
         target.is_that_of(*id)
             && !batch.has_ranges()
+            && !batch.has_operands()
             && system_number(*id).is_none()
             && !target.family.options().key_ends_in_seqno
     }

@@ -1,0 +1,116 @@
+//! Operators that fail, panic or are missing: errors of the read of their keys, and of nothing else.
+
+use waxseal_lsm::db::{At, Db, Parts};
+use waxseal_lsm::env::sim::SimFs;
+use waxseal_lsm::error::{ErrorKind, Result};
+use waxseal_lsm::merge_operator::MergeOperator;
+use waxseal_lsm::options::{CfOptions, Durability};
+use waxseal_testing::store::*;
+
+use crate::merge;
+
+fn open(sim: &SimFs, dir: &std::path::Path, operator: Option<MergeOperator>) -> Result<Db> {
+    let families = vec![("default".into(), CfOptions { merge_operator: operator, ..options() })];
+    Db::open(dir, settings(), Parts { families, ..parts(sim.env(sim.steps())) })
+}
+
+/// Fails on an operand "fail" and panics on an operand "panic"; otherwise appends.
+fn fragile() -> MergeOperator {
+    MergeOperator::custom("fragile", |_, older, newer| match newer {
+        b"fail" => Err("told to".to_owned()),
+        b"panic" => panic!("told to"),
+        _ => Ok([older, newer].concat()),
+    })
+}
+
+#[test]
+fn a_failing_operator_fails_reads_of_its_keys_alone_and_no_compaction() {
+    let (sim, dir) = sim(3);
+    let db = open(&sim, &dir, Some(fragile())).unwrap();
+    let family = default(&db);
+    for (key, operand) in [(b"a", &b"fail"[..]), (b"b", b"fine"), (b"c", b"panic"), (b"d", b"fine")] {
+        put(&db, &family, key, b"base ", Durability::Os).unwrap();
+        merge(&db, &family, key, operand, Durability::Os).unwrap();
+    }
+    for round in 0..3 {
+        for (key, reason) in [(b"a", "told to"), (b"c", "panicked")] {
+            let error = get(&db, &family, key, At::Latest).unwrap_err();
+            assert_eq!(*error.kind(), ErrorKind::Invalid);
+            assert!(error.to_string().contains(reason) && error.to_string().contains("fragile"), "{error}");
+        }
+        let mut cursor = db.cursor(&family, At::Latest, ALL).unwrap();
+        assert!(cursor.first().is_err() && !cursor.valid());
+        cursor.next().unwrap();
+        assert_eq!((cursor.key(), cursor.value()), (&b"b"[..], &b"base fine"[..]));
+        assert!(cursor.next().is_err());
+        cursor.next().unwrap();
+        assert_eq!(cursor.key(), b"d");
+        cursor.next().unwrap();
+        assert!(!cursor.valid());
+        cursor.last().unwrap();
+        assert!(cursor.prev().is_err());
+        cursor.prev().unwrap();
+        assert_eq!(cursor.key(), b"b");
+        assert!(cursor.prev().is_err());
+        cursor.prev().unwrap();
+        assert!(!cursor.valid());
+        match round {
+            0 => db.flush().unwrap(),
+            _ => db.compact(&family, &ALL).unwrap(),
+        }
+    }
+    put(&db, &family, b"a", b"new", Durability::Os).unwrap();
+    assert_eq!(get(&db, &family, b"a", At::Latest).unwrap().unwrap(), b"new");
+    delete(&db, &family, b"c").unwrap();
+    assert_eq!(get(&db, &family, b"c", At::Latest).unwrap(), None);
+}
+
+#[test]
+fn an_operator_is_stored_by_name() {
+    let (sim, dir) = sim(4);
+    let db = open(&sim, &dir, None).unwrap();
+    let refused = merge(&db, &default(&db), b"k", b"1", Durability::Os).unwrap_err();
+    assert!(refused.to_string().contains("has no merge operator"), "{refused}");
+    db.close().unwrap();
+    let db = open(&sim, &dir, Some(fragile())).unwrap();
+    put(&db, &default(&db), b"other", b"value", Durability::Os).unwrap();
+    merge(&db, &default(&db), b"k", b"1", Durability::Os).unwrap();
+    merge(&db, &default(&db), b"k", b"2", Durability::Os).unwrap();
+    db.close().unwrap();
+    let refused = open(&sim, &dir, Some(MergeOperator::add_i64())).unwrap_err();
+    assert_eq!(*refused.kind(), ErrorKind::Invalid);
+    assert!(refused.to_string().contains("fragile") && refused.to_string().contains("wax.add_i64"), "{refused}");
+    // Without the operator, other keys can be read, and compactions keep the operands.
+    let db = open(&sim, &dir, None).unwrap();
+    let family = default(&db);
+    assert_eq!(get(&db, &family, b"other", At::Latest).unwrap().unwrap(), b"value");
+    for _ in 0..2 {
+        let error = get(&db, &family, b"k", At::Latest).unwrap_err();
+        assert!(error.to_string().contains("open the store with it"), "{error}");
+        db.compact(&family, &ALL).unwrap();
+    }
+    assert!(merge(&db, &family, b"k", b"3", Durability::Os).unwrap_err().to_string().contains("fragile"));
+    db.close().unwrap();
+    let db = open(&sim, &dir, Some(fragile())).unwrap();
+    assert_eq!(get(&db, &default(&db), b"k", At::Latest).unwrap().unwrap(), b"12");
+}
+
+#[test]
+fn an_operand_that_the_operator_cannot_read_is_refused() {
+    let (sim, dir) = sim(5);
+    let db = open(&sim, &dir, Some(MergeOperator::add_i64())).unwrap();
+    let family = default(&db);
+    assert!(merge(&db, &family, b"k", b"1", Durability::Os).unwrap_err().to_string().contains("8 bytes"));
+    assert_eq!(get(&db, &family, b"k", At::Latest).unwrap(), None);
+    put(&db, &family, b"text", b"abc", Durability::Os).unwrap();
+    for key in [&b"text"[..], b"k"] {
+        merge(&db, &family, key, &5i64.to_le_bytes(), Durability::Os).unwrap();
+        merge(&db, &family, key, &(-7i64).to_le_bytes(), Durability::Os).unwrap();
+    }
+    assert!(get(&db, &family, b"text", At::Latest).unwrap_err().to_string().contains("8 bytes"));
+    assert_eq!(get(&db, &family, b"k", At::Latest).unwrap().unwrap(), (-2i64).to_le_bytes());
+    db.close().unwrap();
+    // The engine's own operators are found by their names.
+    let db = open(&sim, &dir, None).unwrap();
+    assert_eq!(get(&db, &default(&db), b"k", At::Latest).unwrap().unwrap(), (-2i64).to_le_bytes());
+}
