@@ -56,6 +56,12 @@ impl MetadataProvider for Expiry {
     fn verify(&self, record: &Record<'_>, entry: &[u8]) -> bool {
         record.kind.is_value() && Expiry::read(entry).is_some()
     }
+    /// A merged value has the expiry of its base; operands have none.
+    fn on_merge(&self, inputs: &[(Record<'_>, Option<&[u8]>)], out: &mut Vec<u8>) -> Result<bool> {
+        let of_base = inputs.iter().find(|(record, _)| record.kind.is_value()).and_then(|(_, entry)| *entry);
+        out.extend_from_slice(of_base.unwrap_or_default());
+        Ok(of_base.is_some())
+    }
 }
 
 /// Provenance: the session that wrote a record, and the time: `session id varint | microseconds varint`.
