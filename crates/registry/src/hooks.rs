@@ -34,7 +34,7 @@ use waxseal_lsm::seam::PendingWrite;
 use waxseal_meta::Sealer;
 use waxseal_meta::builtin::Expiry;
 use waxseal_meta::provider::EXPIRY;
-use waxseal_meta::stamp::{Stamp, StampVerb};
+use waxseal_meta::stamp::{Stamp, StampValues, StampVerb};
 
 use crate::clock::Time;
 use crate::commit_gate::{CommitGate, GatePass};
@@ -378,7 +378,8 @@ impl Hooks {
     /// store. The store already contains every commit ordered before, because each of them holds the gate until it is
     /// applied.
     fn read_old(&self, found: &mut [WatchedOperation], batch: &Batch, time: Time) -> Result<()> {
-        let mut own: BTreeMap<(u32, &[u8]), Image> = BTreeMap::new();
+        // The value after an operand of the batch is not known: `None`.
+        let mut own: BTreeMap<(u32, &[u8]), Option<Image>> = BTreeMap::new();
         let mut ranges: Vec<(u32, RangeBounds<'_>)> = Vec::new();
         let mut found = found.iter_mut().peekable();
         for (at, operation) in (0..).zip(batch.operations()) {
@@ -387,24 +388,29 @@ impl Hooks {
                 let bounds = bounds_of(key, value)?;
                 own.iter_mut()
                     .filter(|((of, key), _)| *of == family && self.holds(family, bounds, key))
-                    .for_each(|(_, image)| *image = Image::Absent);
+                    .for_each(|(_, image)| *image = Some(Image::Absent));
                 ranges.push((family, bounds));
+                continue;
+            }
+            if kind == Kind::Merge {
+                own.insert((family, key), None);
+                found.next_if(|found| found.at == at);
                 continue;
             }
             if let Some(found) = found.next_if(|found| found.at == at)
                 && found.reads
             {
-                found.old = Some(match (own.get(&(family, key)), &found.family) {
+                found.old = match (own.get(&(family, key)), &found.family) {
                     (Some(image), _) if planted!(OldValueOfOwnBatchMissed, false, true) => image.clone(),
                     _ if ranges.iter().any(|(of, bounds)| *of == family && self.holds(family, *bounds, key)) => {
-                        Image::Absent
+                        Some(Image::Absent)
                     }
-                    (_, Some(name)) => self.read(name, key, time)?,
-                    (_, None) => Image::Absent,
-                });
+                    (_, Some(name)) => Some(self.read(name, key, time)?),
+                    (_, None) => Some(Image::Absent),
+                };
             }
             let written = Record { key, seqno: 0, kind, value, companion };
-            own.insert((family, key), old_image(&written, OLD_VALUE, time));
+            own.insert((family, key), Some(old_image(&written, OLD_VALUE, time)));
         }
         Ok(())
     }
@@ -523,7 +529,7 @@ fn look(
         }
         let verb = verb_of(kind, verbs.get(at as usize).copied());
         if mask & bit(operation_of(verb)) != 0 {
-            found.extend(look_at((family, key, hash_key(key)), snapshot, db, verb, at)?);
+            found.extend(look_at((family, key, hash_key(key)), snapshot, db, (kind, verb), at)?);
         }
     }
     Ok(())
@@ -562,11 +568,16 @@ fn look_at(
     (family, key, key_hash): (u32, &[u8], u64),
     snapshot: &RegistrySnapshot,
     db: &Db,
-    verb: StampVerb,
+    (kind, verb): (Kind, StampVerb),
     at: u64,
 ) -> Result<Option<WatchedOperation>> {
     let Some(plan) = snapshot.plan(family, key, key_hash, operation_of(verb)) else { return Ok(None) };
     let EmissionPlan { mode, reads, stamp, .. } = *plan;
+    // The value that an operand leads to is not known: its event has no values, and keeps no version for them.
+    let (reads, stamp) = match kind {
+        Kind::Merge => (false, Stamp { values: StampValues::None, history: false, ..stamp }),
+        _ => (reads, stamp),
+    };
     let named = mode != Mode::Deferred || reads || key.len() > SHORT_KEY;
     let name = if named { Some(name_of(plan, family, db)?.into_owned()) } else { None };
     if let (Some(name), true) = (&name, key.len() > SHORT_KEY) {
@@ -575,12 +586,12 @@ fn look_at(
     Ok(Some(WatchedOperation { at, stamp: Stamp { verb, ..stamp }, mode, reads, old: None, family: name }))
 }
 
-/// Returns the log name of an operation. Deletes are deletes; puts are updates, unless the caller marks them as
+/// Returns the log name of an operation. Deletes are deletes; operands are updates, and so are puts, unless the caller marks them as
 /// inserts.
 pub(crate) fn verb_of(kind: Kind, given: Option<StampVerb>) -> StampVerb {
     match (kind, given) {
         (Kind::Put, Some(StampVerb::Insert)) => StampVerb::Insert,
-        (Kind::Put, _) => StampVerb::Update,
+        (Kind::Put | Kind::Merge, _) => StampVerb::Update,
         _ => StampVerb::Delete,
     }
 }

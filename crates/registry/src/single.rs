@@ -215,7 +215,7 @@ impl Hooks {
         }
         match snapshot.plan(pending.family, pending.key, pending.hashed_key(), operation_of(verb)) {
             None => StampPlan::Plain,
-            Some(_) if pending.key.len() > SHORT_KEY => StampPlan::Whole,
+            Some(_) if pending.key.len() > SHORT_KEY || pending.kind == Kind::Merge => StampPlan::Whole,
             Some(plan) => {
                 if plan.mode == Mode::Deferred && snapshot.is_alike(pending.family) {
                     let stamp = Stamp { verb, ..plan.stamp }.blank();
