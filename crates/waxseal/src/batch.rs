@@ -190,6 +190,15 @@ impl WriteOptions {
         }
     }
 
+    /// Returns the durability of a merge with these options. Errors: `Invalid` if they say anything about a value.
+    pub(crate) fn of_operand(self, default: Durability) -> Result<Durability> {
+        let has_value = !self.entries.is_empty() || !self.labels.is_empty() || self.expires.is_some();
+        match has_value || self.logged_as_insert {
+            true => Err(Error::invalid("a merge operand has no entries, labels or expiry, and is logged as an update")),
+            false => Ok(self.durability.unwrap_or(default)),
+        }
+    }
+
     /// Returns all entries, including those for labels and expiry. `now`: microseconds since 1970.
     fn into_entries(self, now: impl FnOnce() -> u64) -> Result<Vec<(u16, Vec<u8>)>> {
         let mut entries = self.entries;
@@ -244,6 +253,10 @@ impl<'a> Write<'a> {
 
     pub(crate) fn delete(key: &'a [u8]) -> Write<'a> {
         Write { kind: Kind::Delete, ..Write::put(key, &[]) }
+    }
+
+    pub(crate) fn merge(key: &'a [u8], operand: &'a [u8]) -> Write<'a> {
+        Write { kind: Kind::Merge, ..Write::put(key, operand) }
     }
 
     /// Adds the operation to a batch. If it is refused, the batch is unchanged.
@@ -566,6 +579,27 @@ impl Batch {
         let verb = options.logged_as_insert.then_some(StampVerb::Insert);
         let write_entries = WriteEntries::of(options, &cf.inner)?;
         self.try_push(cf, write_entries.of_write(Write::put(key, value), &write_entries.entries()), verb)
+    }
+
+    /// Merges an operand into the value of a key: see [`ColumnFamily::merge`]. An operand that the family's merge
+    /// operator cannot read fails the commit.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let db = waxseal::Db::memory()?;
+    /// use waxseal::{CfOptions, Durability, MergeOperator};
+    ///
+    /// let options = CfOptions { merge_operator: Some(MergeOperator::append(b",")), ..CfOptions::default() };
+    /// let tags = db.create_column_family("tags", options)?;
+    /// let mut batch = db.batch();
+    /// batch.put(&tags, "book", "new").merge(&tags, "book", "read");
+    /// batch.commit(Durability::Os)?;
+    /// assert_eq!(tags.get("book")?.unwrap(), "new,read");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn merge(&mut self, cf: &ColumnFamily, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> &mut Batch {
+        self.push(cf, Write::merge(key.as_ref(), operand.as_ref()))
     }
 
     /// Removes a key.

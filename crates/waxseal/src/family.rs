@@ -79,6 +79,47 @@ impl ColumnFamily {
         write_one(self, write, options)
     }
 
+    /// Merges an operand into the value of a key, with the store's durability and without reading the value.
+    ///
+    /// The family's [`merge_operator`](crate::CfOptions::merge_operator) says what an operand does, for example add a
+    /// number. The operand is one sealed record; a read computes the value of the key's last value and the operands
+    /// after it, and verifies all of them first. Many operands make reads of their key slower, one search each. A put
+    /// or delete of the key hides its operands.
+    ///
+    /// Operands never expire. The value of a read has the expiry of the value below the operands. Once that has
+    /// expired, the operands count as merged into an absent key.
+    ///
+    /// A registration of `Row.Update` or `Row.Write` logs an event without values.
+    ///
+    /// Errors: `Invalid` if the family has no merge operator, or if the operator cannot read the operand; nothing is
+    /// written then. An operator that fails, panics, or was not given when the store was opened is an error (`Invalid`)
+    /// of the reads of the key.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let db = waxseal::Db::memory()?;
+    /// use waxseal::{CfOptions, MergeOperator};
+    ///
+    /// let options = CfOptions { merge_operator: Some(MergeOperator::add_i64()), ..CfOptions::default() };
+    /// let visits = db.create_column_family("visits", options)?;
+    /// for _ in 0..3 {
+    ///     visits.merge("page", 1i64.to_le_bytes())?;
+    /// }
+    /// assert_eq!(visits.get("page")?.unwrap(), 3i64.to_le_bytes());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        write_plainly(self, Write::merge(key.as_ref(), operand.as_ref()))
+    }
+
+    /// Merges an operand like [`merge`](ColumnFamily::merge), with options. Only their durability applies; entries,
+    /// labels and an expiry are refused (`Invalid`).
+    pub fn merge_with(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>, options: WriteOptions) -> Result<()> {
+        let durability = options.of_operand(self.inner.engine.settings().durability)?;
+        write_one(self, Write::merge(key.as_ref(), operand.as_ref()), durability.into())
+    }
+
     /// Removes a key. Removing an absent key is not an error.
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
         write_plainly(self, Write::delete(key.as_ref()))

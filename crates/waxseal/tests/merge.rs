@@ -1,0 +1,113 @@
+//! Merge operators from the Rust face: every way to read and to change a key sees the merged value.
+
+use std::time::{Duration, SystemTime};
+
+use waxseal::registry::Event;
+use waxseal::{CfOptions, ColumnFamily, Db, Durability, ErrorKind, MergeOperator, Seal, WriteOptions};
+
+fn family(db: &Db, operator: MergeOperator) -> ColumnFamily {
+    let options = CfOptions { merge_operator: Some(operator), ..CfOptions::default() };
+    db.create_column_family("merged", options).unwrap()
+}
+
+fn number(n: i64) -> [u8; 8] {
+    n.to_le_bytes()
+}
+
+#[test]
+fn all_reads_and_conditional_writes_see_the_merged_value() {
+    let db = Db::memory().unwrap();
+    let cf = family(&db, MergeOperator::add_i64());
+    cf.put("k", number(40)).unwrap();
+    let snapshot = db.snapshot();
+    for round in 0..2 {
+        cf.merge("k", number(1)).unwrap();
+        cf.merge_with("k", number(1), Durability::Sync.into()).unwrap();
+        let expected = number(42 + 2 * round);
+        assert_eq!(cf.get("k").unwrap().unwrap(), expected);
+        assert!(cf.contains("k").unwrap());
+        assert_eq!(cf.multi_get(["k", "none"]).unwrap()[0].as_ref().unwrap(), &expected);
+        assert_eq!(cf.iter().next().unwrap().unwrap().1, expected);
+        assert_eq!(cf.iter().next_back().unwrap().unwrap().1, expected);
+        assert_eq!(cf.first_key_value().unwrap().unwrap().1, expected);
+        assert_eq!(snapshot.get(&cf, "k").unwrap().unwrap(), number(40));
+        let sealed = cf.get_sealed("k").unwrap().unwrap();
+        assert_eq!(sealed.seal, Seal::of("k", expected), "the seal of the value that was read");
+        db.flush().unwrap();
+    }
+    assert!(!cf.compare_and_set("k", Some(number(40)), Some(number(0))).unwrap());
+    assert!(!cf.put_if_absent("k", number(0)).unwrap());
+    assert_eq!(cf.fetch_add("k", 6).unwrap(), 44);
+    cf.merge("k", number(50)).unwrap();
+    assert!(cf.compare_and_set("k", Some(number(100)), Some(number(1))).unwrap());
+    cf.merge("k", number(-3)).unwrap();
+    assert_eq!(cf.get("k").unwrap().unwrap(), number(-2));
+    cf.delete("k").unwrap();
+    assert_eq!(cf.get("k").unwrap(), None);
+    cf.merge("k", number(5)).unwrap();
+    assert_eq!(cf.get("k").unwrap().unwrap(), number(5));
+    cf.delete_range("a".."z").unwrap();
+    assert_eq!(cf.get("k").unwrap(), None);
+    let mut batch = db.batch();
+    batch.merge(&cf, "k", number(1)).merge(&cf, "k", number(2)).put(&cf, "l", number(3)).merge(&cf, "l", number(4));
+    batch.commit(Durability::Os).unwrap();
+    assert_eq!(cf.get("k").unwrap().unwrap(), number(3));
+    assert_eq!(cf.get("l").unwrap().unwrap(), number(7));
+    let report = db.verify(waxseal::VerifyOptions::default()).unwrap();
+    assert_eq!((report.corrupted, report.missing), (0, 0));
+}
+
+#[test]
+fn a_refused_operand_changes_nothing() {
+    let db = Db::memory().unwrap();
+    let (cf, plain) = (family(&db, MergeOperator::add_i64()), db.column_family("plain").unwrap());
+    let invalid = |outcome: waxseal::Result<()>| assert_eq!(outcome.unwrap_err().kind(), &ErrorKind::Invalid);
+    invalid(plain.merge("k", number(1)));
+    invalid(cf.merge("k", "text"));
+    invalid(cf.merge_with("k", number(1), WriteOptions::new().expires_in(Duration::from_secs(9))));
+    invalid(cf.merge_with("k", number(1), WriteOptions::new().label("a", "b")));
+    invalid(cf.merge_with("k", number(1), WriteOptions::new().log_as_insert()));
+    let mut batch = db.batch();
+    invalid(batch.put(&cf, "l", "1").merge(&cf, "k", "text").commit(Durability::Os));
+    assert_eq!((cf.get("k").unwrap(), cf.get("l").unwrap(), plain.get("k").unwrap()), (None, None, None));
+}
+
+#[test]
+fn a_merged_value_has_the_expiry_of_its_base_and_an_expired_base_counts_as_absent() {
+    let db = Db::memory().unwrap();
+    let cf = family(&db, MergeOperator::add_i64());
+    let past = SystemTime::now() - Duration::from_secs(60);
+    let later = SystemTime::now() + Duration::from_secs(3600);
+    for (key, at) in [("past", past), ("later", later)] {
+        cf.put_with(key, number(100), WriteOptions::new().expires_at(at)).unwrap();
+        cf.merge(key, number(1)).unwrap();
+    }
+    for _ in 0..2 {
+        assert_eq!(cf.get("past").unwrap().unwrap(), number(1));
+        assert_eq!(cf.get("later").unwrap().unwrap(), number(101));
+        assert!(cf.get_meta("later", waxseal::meta::EXPIRY).unwrap().is_some());
+        assert!(cf.get_meta("past", waxseal::meta::EXPIRY).unwrap().is_none());
+        db.settle().unwrap();
+        cf.compact().unwrap();
+    }
+}
+
+#[test]
+fn an_operand_is_logged_as_an_update_without_values() {
+    let db = Db::memory().unwrap();
+    let cf = family(&db, MergeOperator::append(b","));
+    db.registry().register("merged", "*").unwrap();
+    let alice = db.session("alice").unwrap();
+    let mine = alice.column_family("merged").unwrap();
+    cf.put("k", "a").unwrap();
+    mine.merge("k", "b").unwrap();
+    let mut batch = db.batch();
+    batch.merge(&cf, "k", "c");
+    batch.commit(Durability::Os).unwrap();
+    for _ in 0..2 {
+        let events: Vec<Event> = db.registry().query_all("merged.k", "Row.Update").unwrap();
+        assert_eq!(events.len(), 3);
+        db.flush().unwrap();
+    }
+    assert_eq!(cf.get("k").unwrap().unwrap(), "a,b,c");
+}
