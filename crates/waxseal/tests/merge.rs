@@ -1,7 +1,8 @@
 //! Merge operators from the Rust face: every way to read and to change a key sees the merged value.
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, UNIX_EPOCH};
 
+use waxseal::exchange::ExportOptions;
 use waxseal::registry::Event;
 use waxseal::{CfOptions, ColumnFamily, Db, Durability, ErrorKind, MergeOperator, Seal, WriteOptions};
 
@@ -76,10 +77,10 @@ fn a_refused_operand_changes_nothing() {
 fn a_merged_value_has_the_expiry_of_its_base_and_an_expired_base_counts_as_absent() {
     let db = Db::memory().unwrap();
     let cf = family(&db, MergeOperator::add_i64());
-    let past = SystemTime::now() - Duration::from_secs(60);
-    let later = SystemTime::now() + Duration::from_secs(3600);
-    for (key, at) in [("past", past), ("later", later)] {
-        cf.put_with(key, number(100), WriteOptions::new().expires_at(at)).unwrap();
+    let past = WriteOptions::new().expires_at(UNIX_EPOCH + Duration::from_secs(1_700_000_000));
+    let later = WriteOptions::new().expires_in(Duration::from_secs(3600));
+    for (key, options) in [("past", past), ("later", later)] {
+        cf.put_with(key, number(100), options).unwrap();
         cf.merge(key, number(1)).unwrap();
     }
     for _ in 0..2 {
@@ -110,4 +111,29 @@ fn an_operand_is_logged_as_an_update_without_values() {
         db.flush().unwrap();
     }
     assert_eq!(cf.get("k").unwrap().unwrap(), "a,b,c");
+}
+
+#[test]
+fn an_export_refuses_operands_and_salvage_loses_their_keys() {
+    let dir = tempfile::tempdir().unwrap();
+    let [path, saved, parcel] = ["store", "saved", "parcel"].map(|name| dir.path().join(name));
+    let db = Db::open(&path).unwrap();
+    let cf = family(&db, MergeOperator::append(","));
+    cf.put("whole", "value").unwrap();
+    cf.put("shadowed", "a").unwrap();
+    cf.merge("shadowed", "b").unwrap();
+    cf.put("shadowed", "new").unwrap();
+    cf.put("merged", "a").unwrap();
+    db.flush().unwrap();
+    cf.merge("merged", "b").unwrap();
+    let refused = cf.export(&parcel, ExportOptions::new()).unwrap_err();
+    assert!(refused.to_string().contains("merge operands"), "{refused}");
+    db.close().unwrap();
+    let report = Db::salvage(&path, &saved).unwrap();
+    assert_eq!(report.lost, 1, "{report:?}");
+    let db = Db::open(&saved).unwrap();
+    let cf = db.column_family("merged").unwrap();
+    assert_eq!(cf.get("whole").unwrap().unwrap(), "value");
+    assert_eq!(cf.get("shadowed").unwrap().unwrap(), "new");
+    assert!(cf.get("merged").unwrap_err().is_corruption());
 }

@@ -193,6 +193,12 @@ struct Giver<'a> {
     now: u64,
 }
 
+/// Returns the error of a key with merge operands.
+fn of_operands(key: &[u8]) -> Error {
+    let key = KeyText(key);
+    Error::invalid(format!("key {key} has merge operands, which an export cannot hold: put its value first"))
+}
+
 impl Giver<'_> {
     /// Visits every record of the export after its check, with its source. Returns the number of expired values.
     fn each(&self, visit: &mut dyn FnMut(&Record<'_>, RecordSource<'_>) -> Result<()>) -> Result<u64> {
@@ -209,6 +215,9 @@ impl Giver<'_> {
                     continue;
                 }
                 check(&**protector, &record, source)?;
+                if record.kind == Kind::Merge {
+                    return Err(of_operands(record.key));
+                }
                 let is_gone = record.kind.is_value() && is_over(&**protector, &record, &|| self.now);
                 if self.request.versions == Versions::Newest {
                     if last.as_ref().is_some_and(|last| order.compare(last, record.key).is_eq()) {

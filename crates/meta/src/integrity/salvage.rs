@@ -685,6 +685,13 @@ impl Salvage<'_> {
         if !is_unemitted && self.is_range_deleted(id, record) {
             return Ok(());
         }
+        // Without the versions below it, an operand would lead to another value: its key is lost.
+        if record.kind == Kind::Merge && check.serves() {
+            if !self.again {
+                self.add_unread(id, record, check, (String::new(), Verdict::Missing));
+            }
+            return Ok(());
+        }
         let mut room = BlobBuffer::default();
         let is_pointer = record.kind == Kind::BlobPointer && check.serves();
         let whole = if is_pointer { self.values.resolve(record, true, &mut room) } else { Ok(*record) };
