@@ -10,8 +10,8 @@ use std::sync::Arc;
 use waxseal::env::{RealFs, SystemClock};
 use waxseal::{
     CfOptions, ColumnFamily, Compression, Cursor, Damage, Db, Digest, Durability, Error, ErrorKind, Event, Isolation,
-    Keys, Listener, Metrics, Range, RecoveryReport, RepairOptions, Report, Result, ScrubOptions, Seal, Sealed, Session,
-    Slice, Snapshot, Transaction, VerifyOptions, WriteOptions,
+    Keys, Listener, MergeOperator, Metrics, Range, RecoveryReport, RepairOptions, Report, Result, ScrubOptions, Seal,
+    Sealed, Session, Slice, Snapshot, Transaction, VerifyOptions, WriteOptions,
 };
 
 struct Quiet;
@@ -92,6 +92,12 @@ fn keys_and_values() -> Result<()> {
     cf.delete("k")?;
     cf.delete_range("a".."b")?;
     assert!(!cf.contains("k")?);
+    let options = CfOptions { merge_operator: Some(MergeOperator::append(b",")), ..CfOptions::default() };
+    let merged = db.create_column_family("merged", options)?;
+    merged.merge("k", "a")?;
+    let mut b = db.batch();
+    b.merge(&merged, "k", "b").commit(Durability::Os)?;
+    assert_eq!(merged.get("k")?.unwrap(), "a,b");
     let set: bool = cf.compare_and_set("n", None::<&str>, Some("1"))?;
     assert!(set && cf.compare_and_set("n", Some(b"1"), Some(vec![2]))? && !cf.put_if_absent("n", "v")?);
     let new: Option<Vec<u8>> = cf.update("n", |old: Option<&[u8]>| old.map(<[u8]>::to_vec))?;

@@ -119,6 +119,17 @@ impl AsyncBatch {
         self
     }
 
+    /// Merges an operand into the value of a key: see [`Batch::merge`].
+    pub fn merge(
+        &mut self,
+        cf: &AsyncColumnFamily,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+    ) -> &mut AsyncBatch {
+        self.batch.merge(cf.blocking(), key, operand);
+        self
+    }
+
     /// Removes a key.
     pub fn delete(&mut self, cf: &AsyncColumnFamily, key: impl AsRef<[u8]>) -> &mut AsyncBatch {
         self.batch.delete(cf.blocking(), key);

@@ -108,6 +108,37 @@ impl AsyncColumnFamily {
         self.write(write, options).await
     }
 
+    /// Merges an operand into the value of a key: see [`ColumnFamily::merge`].
+    ///
+    /// ```
+    /// # async fn example() -> waxseal::Result<()> {
+    /// # let db = waxseal::AsyncDb::memory().await?;
+    /// use waxseal::{CfOptions, MergeOperator};
+    ///
+    /// let options = CfOptions { merge_operator: Some(MergeOperator::max()), ..CfOptions::default() };
+    /// let highs = db.create_column_family("highs", options).await?;
+    /// highs.merge("game", "0700").await?;
+    /// highs.merge("game", "0250").await?;
+    /// assert_eq!(highs.get("game").await?.unwrap(), "0700");
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
+    /// ```
+    pub async fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        self.merge_with(key, operand, WriteOptions::default()).await
+    }
+
+    /// Merges an operand, with options: see [`ColumnFamily::merge_with`].
+    pub async fn merge_with(
+        &self,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+        options: WriteOptions,
+    ) -> Result<()> {
+        let durability = options.of_operand(self.cf.inner.engine.settings().durability)?;
+        self.write(Write::merge(key.as_ref(), operand.as_ref()), durability.into()).await
+    }
+
     /// Removes a key. Removing an absent key is not an error.
     pub async fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
         self.delete_with(key, WriteOptions::default()).await
