@@ -257,6 +257,42 @@ struct ArrowArrayStream {
 #define WAXSEAL_SEALS_COLUMN 2
 
 /**
+ * Adds signed integers of 64 bits, 8 bytes in little-endian order; an absent key counts as 0, and the sum wraps around.
+ */
+#define WAXSEAL_MERGE_ADD_I64 0
+
+/**
+ * Adds unsigned integers of 64 bits, likewise.
+ */
+#define WAXSEAL_MERGE_ADD_U64 1
+
+/**
+ * Appends operands to the value, each after the separator.
+ */
+#define WAXSEAL_MERGE_APPEND 2
+
+/**
+ * Keeps the least of value and operands, compared as bytes.
+ */
+#define WAXSEAL_MERGE_MIN 3
+
+/**
+ * Keeps the greatest of value and operands, compared as bytes.
+ */
+#define WAXSEAL_MERGE_MAX 4
+
+/**
+ * Computes the bitwise or of value and operands; the shorter one counts as filled up with zero bytes at its end.
+ */
+#define WAXSEAL_MERGE_BIT_OR 5
+
+/**
+ * Computes the union of sets. A set is a list of its elements in ascending order of their bytes, without duplicates,
+ * each preceded by its length as a varint (LEB128).
+ */
+#define WAXSEAL_MERGE_UNION 6
+
+/**
  * The store's default: the durability set by `waxseal_options_set_durability`, or else `WAXSEAL_DURABILITY_OS`.
  */
 #define WAXSEAL_DURABILITY_DEFAULT 0
@@ -440,6 +476,11 @@ struct ArrowArrayStream {
  * A tombstone.
  */
 #define WAXSEAL_KIND_DELETE 2
+
+/**
+ * A merge operand; the record's value is the operand.
+ */
+#define WAXSEAL_KIND_MERGE 3
 
 /**
  * A record of a kind for which this header has no number.
@@ -1053,6 +1094,24 @@ typedef int32_t (*waxseal_compare_fn)(void *context, const uint8_t *a, size_t a_
 typedef void (*waxseal_destroy_fn)(void *context);
 
 /**
+ * Merges operands into the value of a key. `base` is the value below them, null if the key is absent. `operands` are in
+ * the order of their commits. All inputs are valid during the call only. The callback sets `*merged` to a bytes object
+ * of `waxseal_bytes_create`, which the library destroys, and returns `WAXSEAL_OK`. A negative status is a failure: the
+ * read that needs the value returns `WAXSEAL_CALLBACK`, and the operands stay.
+ *
+ * The result may depend on the arguments alone. Called on any thread, concurrently. It must not call the store whose
+ * values it merges.
+ */
+typedef int32_t (*waxseal_merge_fn)(void *context,
+                                    const uint8_t *key,
+                                    size_t key_len,
+                                    const waxseal_slice_t *base,
+                                    const waxseal_slice_t *operands,
+                                    size_t count,
+                                    waxseal_bytes_t **merged,
+                                    waxseal_error_t **error);
+
+/**
  * Interrupt function, called about every 10 ms by long calls of the thread that set it, on that thread. It returns 0
  * to continue; any other value stops the call with `WAXSEAL_INTERRUPTED`. It must not call the library with an object
  * of a store, and must not end its thread.
@@ -1294,7 +1353,7 @@ typedef struct {
      */
     uint64_t seqno;
     /**
-     * `WAXSEAL_KIND_PUT`, `WAXSEAL_KIND_DELETE` or `WAXSEAL_KIND_OTHER`.
+     * One of `WAXSEAL_KIND_..`.
      */
     int32_t kind;
 } waxseal_record_t;
@@ -2135,6 +2194,14 @@ uint32_t waxseal_abi_version(void);
 const char *waxseal_version(void);
 
 /**
+ * Creates a bytes object with a copy of the data, for a callback that returns one.
+ *
+ * Thread-safe. On success the caller owns `*bytes`, and hands it to the library or frees it with
+ * `waxseal_bytes_destroy`. Errors: `WAXSEAL_INVALID` for data that is null with a length or longer than a value.
+ */
+int32_t waxseal_bytes_create(const uint8_t *data, size_t data_len, waxseal_bytes_t **bytes, waxseal_error_t **error);
+
+/**
  * The bytes, followed by a zero byte that the length does not count; empty for null and for a destroyed object. Valid
  * until the object is destroyed.
  *
@@ -2321,6 +2388,41 @@ int32_t waxseal_family_options_set_verify_scans(waxseal_family_options_t *option
  * Thread-safe.
  */
 int32_t waxseal_family_options_destroy(waxseal_family_options_t *options);
+
+/**
+ * Sets the merge operator of the family to one of the engine's, one of `WAXSEAL_MERGE_..`. `separator` is for
+ * `WAXSEAL_MERGE_APPEND`, and empty otherwise. The store records the operator's name: a later open needs no options
+ * for it, and refuses another operator. Default: none, and the family refuses operands.
+ *
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown number, and for a separator of another operator.
+ */
+int32_t waxseal_family_options_set_merge_operator(waxseal_family_options_t *options,
+                                                  int32_t number,
+                                                  const uint8_t *separator,
+                                                  size_t separator_len,
+                                                  waxseal_error_t **error);
+
+/**
+ * Sets the merge operator of the family to a callback. The store records the name, UTF-8, of at most 255 bytes and not
+ * beginning with `wax.`; later opens need the operator of this name in the family's options. Without it, reads of keys
+ * with operands fail. Unless `destroy` is null, it destroys `context` once the options and all stores that use them
+ * are gone, or if this call fails.
+ *
+ * If `is_associative`, the store may combine any two neighbors before it knows the value below them: the callback then
+ * gets the older value or operand as `base`, never null, and one operand. The first operand of an absent key becomes
+ * its value. Otherwise it gets the true base and all operands.
+ *
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for a name that is not UTF-8, and for a null function. An invalid
+ * name is an error of the open.
+ */
+int32_t waxseal_family_options_set_custom_merge_operator(waxseal_family_options_t *options,
+                                                         const uint8_t *name,
+                                                         size_t name_len,
+                                                         waxseal_merge_fn merge,
+                                                         bool is_associative,
+                                                         void *context,
+                                                         waxseal_destroy_fn destroy,
+                                                         waxseal_error_t **error);
 
 /**
  * Creates options with all defaults.
@@ -3001,6 +3103,35 @@ int32_t waxseal_delete_range_with(waxseal_family_t *family,
                                   waxseal_error_t **error);
 
 /**
+ * Merges an operand into the value of a key, without reading it: the family's merge operator, as of
+ * `waxseal_family_options_set_merge_operator`, makes the value when the key is read.
+ *
+ * Thread-safe. Errors: as of `waxseal_put`; `WAXSEAL_INVALID` for a family without a merge operator, and for an
+ * operand that the operator cannot read. An operator that fails is an error of the reads of the key.
+ */
+int32_t waxseal_merge(waxseal_family_t *family,
+                      const uint8_t *key,
+                      size_t key_len,
+                      const uint8_t *operand,
+                      size_t operand_len,
+                      waxseal_error_t **error);
+
+/**
+ * Merges an operand into the value of a key, with options, of which only the durability may be set. `options` may be
+ * null.
+ *
+ * Thread-safe, if no other thread uses the options meanwhile. Errors: as of `waxseal_merge`; `WAXSEAL_INVALID` for
+ * options about a value.
+ */
+int32_t waxseal_merge_with(waxseal_family_t *family,
+                           const waxseal_write_options_t *options,
+                           const uint8_t *key,
+                           size_t key_len,
+                           const uint8_t *operand,
+                           size_t operand_len,
+                           waxseal_error_t **error);
+
+/**
  * Sets a key to a new value if it has the old one, atomically. A null `old_value` requires that the key is absent; a
  * null `new_value` deletes the key. `*is_set` is false, and nothing has changed, if the key has another value. An
  * expired record counts as absent. `options` and `is_set` may be null.
@@ -3109,6 +3240,20 @@ int32_t waxseal_batch_delete_range(waxseal_batch_t *batch,
                                    const uint8_t *end,
                                    size_t end_len,
                                    waxseal_error_t **error);
+
+/**
+ * Adds a write that merges an operand into the value of a key, as of `waxseal_merge`. An operand that the family's
+ * merge operator cannot read fails the commit.
+ *
+ * One thread at a time. Errors: as of `waxseal_batch_put`.
+ */
+int32_t waxseal_batch_merge(waxseal_batch_t *batch,
+                            waxseal_family_t *family,
+                            const uint8_t *key,
+                            size_t key_len,
+                            const uint8_t *operand,
+                            size_t operand_len,
+                            waxseal_error_t **error);
 
 /**
  * Commits all writes of the batch atomically and empties it for reuse. On an error the batch keeps its writes, and

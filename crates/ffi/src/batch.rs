@@ -115,6 +115,17 @@ calls! {
         })
     }
 
+    /// Adds a write that merges an operand into the value of a key, as of `waxseal_merge`. An operand that the family's
+    /// merge operator cannot read fails the commit.
+    ///
+    /// One thread at a time. Errors: as of `waxseal_batch_put`.
+    fn waxseal_batch_merge(batch: *mut waxseal_batch_t, family: *mut waxseal_family_t, bytes key, bytes operand) {
+        add(batch, family, |batch, family| {
+            batch.merge(family, key.key()?, operand.value()?);
+            Ok(())
+        })
+    }
+
     /// Commits all writes of the batch atomically and empties it for reuse. On an error the batch keeps its writes, and
     /// none was applied unless the message says otherwise. `durability` is one of `WAXSEAL_DURABILITY_..`.
     ///

@@ -2,8 +2,9 @@
 
 use crate::call::value_of;
 use crate::declare::destroy;
+use crate::error::calls;
 use crate::failure::{Failure, Result};
-use crate::handle::{HandleKind, handle, issue, with};
+use crate::handle::{HandleKind, handle, issue, take, with};
 use crate::lent::{Out, waxseal_slice_t};
 
 /// Bytes that the caller owns: a value that was read, a text. They do not depend on the store, are readable from any
@@ -27,6 +28,22 @@ pub(crate) fn copied(bytes: &[u8]) -> Result<Box<[u8]>> {
 pub(crate) fn give(place: Out<'_, *mut waxseal_bytes_t>, bytes: &[u8]) -> Result<()> {
     place.set(issue(copied(bytes)?)?);
     Ok(())
+}
+
+/// Takes the bytes object that a callback made, and returns a copy of its bytes.
+pub(crate) fn taken(bytes: *const waxseal_bytes_t) -> Result<Vec<u8>> {
+    let taken = take(bytes)?;
+    Ok(taken.object.split_last().map_or(Vec::new(), |(_, bytes)| bytes.to_vec()))
+}
+
+calls! {
+    /// Creates a bytes object with a copy of the data, for a callback that returns one.
+    ///
+    /// Thread-safe. On success the caller owns `*bytes`, and hands it to the library or frees it with
+    /// `waxseal_bytes_destroy`. Errors: `WAXSEAL_INVALID` for data that is null with a length or longer than a value.
+    fn waxseal_bytes_create(bytes data, out bytes: *mut *mut waxseal_bytes_t) {
+        give(bytes.needed("bytes object")?, data.value()?)
+    }
 }
 
 /// The bytes, followed by a zero byte that the length does not count; empty for null and for a destroyed object. Valid

@@ -10,7 +10,7 @@ use std::ffi::c_void;
 use face::Result;
 
 use crate::error::{taken_message, waxseal_error_t};
-use crate::failure::failed;
+use crate::failure::{Failed, failed};
 use crate::reentry::Caller;
 
 /// Destroys a context. Called once, after the last use of the context, on the thread that used it last.
@@ -51,11 +51,19 @@ impl Drop for Context {
 /// Runs a callback that returns a status and may leave an error in the place that it receives. Destroys that error. A
 /// negative status becomes an error that `has_failed` recognizes.
 pub(crate) fn ask(caller: &Caller, name: &str, function: impl FnOnce(*mut *mut waxseal_error_t) -> i32) -> Result<i32> {
+    try_ask(caller, function).map_err(|Failed(reason)| failed(name, reason))
+}
+
+/// As `ask`, with the bare reason for a failure.
+pub(crate) fn try_ask(
+    caller: &Caller,
+    function: impl FnOnce(*mut *mut waxseal_error_t) -> i32,
+) -> std::result::Result<i32, Failed> {
     let mut reason: *mut waxseal_error_t = std::ptr::null_mut();
     let status = caller.calls(|| function(&mut reason));
     let answer_given = taken_message(reason);
     if status >= 0 {
         return Ok(status);
     }
-    Err(failed(name, answer_given.unwrap_or_else(|| format!("it answered {status} and no reason"))))
+    Err(Failed(answer_given.unwrap_or_else(|| format!("it answered {status} and no reason"))))
 }

@@ -101,7 +101,7 @@ impl Failure {
         };
         match error.kind() {
             ErrorKind::Corruption(_) => WAXSEAL_CORRUPTION,
-            ErrorKind::Io(_) if has_failed(error) => WAXSEAL_CALLBACK,
+            ErrorKind::Io(_) | ErrorKind::Invalid if has_failed(error) => WAXSEAL_CALLBACK,
             ErrorKind::Io(_) => WAXSEAL_IO,
             ErrorKind::Locked => WAXSEAL_LOCKED,
             ErrorKind::Invalid => WAXSEAL_INVALID,
@@ -127,7 +127,7 @@ impl fmt::Display for Failure {
 
 /// A callback failed; holds the reason.
 #[derive(Debug)]
-struct Failed(String);
+pub(crate) struct Failed(pub(crate) String);
 
 impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -3,13 +3,14 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use face::{CfOptions, SealLayout, StoreId};
+use face::{CfOptions, MergeOperator, SealLayout, StoreId};
 
 use crate::declare::{destroy, field, setters};
 use crate::error::{calls, create};
 use crate::failure::{Failure, Result};
 use crate::handle::{HandleKind, handle, with_mut};
 use crate::key_order::Given;
+use crate::merge_function::GivenOperator;
 use crate::options::{compression, set_calling, verify, waxseal_options_t};
 use crate::reentry::Caller;
 
@@ -29,11 +30,12 @@ pub struct waxseal_family_options_t {
 
 handle!(waxseal_family_options_t => Mutex<FamilyOptions>, HandleKind::FamilyOptions, "family options object");
 
-/// The options that were set, and the comparator if the order is not bytewise.
+/// The options that were set, the comparator if the order is not bytewise, and a custom merge operator.
 #[derive(Clone, Default)]
 pub(crate) struct FamilyOptions {
     options: CfOptions,
     order: Option<Arc<Given>>,
+    merge: Option<Arc<GivenOperator>>,
 }
 
 impl FamilyOptions {
@@ -41,6 +43,9 @@ impl FamilyOptions {
         let mut options = self.options.clone();
         if let Some(given) = &self.order {
             options.order = given.order_of(caller);
+        }
+        if let Some(given) = &self.merge {
+            options.merge_operator = Some(given.operator_of(caller));
         }
         options
     }
@@ -75,6 +80,22 @@ calls! {
 pub(crate) fn set_order(options: *mut waxseal_family_options_t, order: Arc<Given>) -> Result<()> {
     with_mut(options.cast_const(), |options: &mut FamilyOptions| {
         options.order = Some(order);
+        Ok(())
+    })
+}
+
+/// Sets an operator of the engine.
+pub(crate) fn set_operator(options: *mut waxseal_family_options_t, operator: MergeOperator) -> Result<()> {
+    with_mut(options.cast_const(), |options: &mut FamilyOptions| {
+        (options.options.merge_operator, options.merge) = (Some(operator), None);
+        Ok(())
+    })
+}
+
+/// Sets an operator of the caller.
+pub(crate) fn set_custom_operator(options: *mut waxseal_family_options_t, given: Arc<GivenOperator>) -> Result<()> {
+    with_mut(options.cast_const(), |options: &mut FamilyOptions| {
+        options.merge = Some(given);
         Ok(())
     })
 }

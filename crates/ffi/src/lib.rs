@@ -51,9 +51,11 @@ pub mod version;
 pub mod bytes;
 
 pub mod key_order;
+pub mod merge_function;
 
 pub mod comparator;
 pub mod family_options;
+pub mod merge;
 pub mod options;
 pub mod tuning;
 pub mod write_options;

@@ -30,6 +30,8 @@ pub const WAXSEAL_PROVIDER_LABELS: u16 = 4;
 pub const WAXSEAL_KIND_PUT: i32 = 1;
 /// A tombstone.
 pub const WAXSEAL_KIND_DELETE: i32 = 2;
+/// A merge operand; the record's value is the operand.
+pub const WAXSEAL_KIND_MERGE: i32 = 3;
 /// A record of a kind for which this header has no number.
 pub const WAXSEAL_KIND_OTHER: i32 = 0;
 
@@ -60,7 +62,7 @@ pub struct waxseal_record_t {
     pub value: waxseal_slice_t,
     /// Its sequence number; 0 once no snapshot needs it, and before the commit.
     pub seqno: u64,
-    /// `WAXSEAL_KIND_PUT`, `WAXSEAL_KIND_DELETE` or `WAXSEAL_KIND_OTHER`.
+    /// One of `WAXSEAL_KIND_..`.
     pub kind: i32,
 }
 
@@ -175,6 +177,7 @@ pub(crate) fn kind_number(kind: RecordKind) -> i32 {
     match kind {
         RecordKind::Put => WAXSEAL_KIND_PUT,
         RecordKind::Delete => WAXSEAL_KIND_DELETE,
+        RecordKind::Merge => WAXSEAL_KIND_MERGE,
         _ => WAXSEAL_KIND_OTHER,
     }
 }

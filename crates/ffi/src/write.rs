@@ -64,6 +64,27 @@ calls! {
         with(family.cast_const(), |family| Ok(family.delete_range_with(range, options)?))
     }
 
+    /// Merges an operand into the value of a key, without reading it: the family's merge operator, as of
+    /// `waxseal_family_options_set_merge_operator`, makes the value when the key is read.
+    ///
+    /// Thread-safe. Errors: as of `waxseal_put`; `WAXSEAL_INVALID` for a family without a merge operator, and for an
+    /// operand that the operator cannot read. An operator that fails is an error of the reads of the key.
+    fn waxseal_merge(family: *mut waxseal_family_t, bytes key, bytes operand) {
+        with(family.cast_const(), |family| Ok(family.merge(key.key()?, operand.value()?)?))
+    }
+
+    /// Merges an operand into the value of a key, with options, of which only the durability may be set. `options` may
+    /// be null.
+    ///
+    /// Thread-safe, if no other thread uses the options meanwhile. Errors: as of `waxseal_merge`; `WAXSEAL_INVALID` for
+    /// options about a value.
+    fn waxseal_merge_with(
+        family: *mut waxseal_family_t, options: *const waxseal_write_options_t, bytes key, bytes operand,
+    ) {
+        let options = write_settings(options)?;
+        with(family.cast_const(), |family| Ok(family.merge_with(key.key()?, operand.value()?, options)?))
+    }
+
     /// Sets a key to a new value if it has the old one, atomically. A null `old_value` requires that the key is absent;
     /// a null `new_value` deletes the key. `*is_set` is false, and nothing has changed, if the key has another value.
     /// An expired record counts as absent. `options` and `is_set` may be null.

@@ -164,6 +164,16 @@ impl Error {
         Error::of(ErrorKind::Invalid, message)
     }
 
+    /// Creates an error for an invalid call, with the error that made it so as a source.
+    #[cold]
+    pub fn invalid_because(
+        message: impl Into<String>,
+        reason: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Error {
+        let source = Some(Arc::new(io::Error::new(io::ErrorKind::InvalidInput, reason)));
+        Error(Box::new(Circumstances { kind: ErrorKind::Invalid, message: message.into().into(), source }))
+    }
+
     /// Creates an error for an operating system error during `what`. Returns `Closed` for a file that was released
     /// because its store was closed, `Halted` if the store lost its lock or its `CURRENT`, and the engine's own error
     /// if `source` was made from one.
@@ -316,9 +326,7 @@ impl std::error::Error for OrderMismatch {}
 
 impl From<OrderMismatch> for Error {
     fn from(mismatch: OrderMismatch) -> Error {
-        let (kind, message) = (ErrorKind::Invalid, mismatch.to_string().into());
-        let source = Some(Arc::new(io::Error::new(io::ErrorKind::InvalidInput, mismatch)));
-        Error(Box::new(Circumstances { kind, message, source }))
+        Error::invalid_because(mismatch.to_string(), mismatch)
     }
 }
 

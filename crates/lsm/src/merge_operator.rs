@@ -17,8 +17,11 @@ use std::sync::Arc;
 use crate::codec::{Reader, put_bytes};
 use crate::error::{Error, Result};
 
+/// The reason for the failure of a custom operator; made of a text, or of any error by `?`.
+pub type MergeFailure = Box<dyn std::error::Error + Send + Sync>;
+
 /// The result of a custom operator: the merged value, or the reason for a failure.
-pub type Merged = std::result::Result<Vec<u8>, String>;
+pub type Merged = std::result::Result<Vec<u8>, MergeFailure>;
 
 /// An associative function: key, older value or operand, newer operand.
 type Associative = Arc<dyn Fn(&[u8], &[u8], &[u8]) -> Merged + Send + Sync>;
@@ -110,7 +113,8 @@ impl MergeOperator {
     }
 
     /// Returns an operator by an associative function of key, older value or operand, and newer operand. The first
-    /// operand of an absent key becomes its value. An error holds the reason for a failed merge.
+    /// operand of an absent key becomes its value. An error holds the reason for a failed merge, and becomes a
+    /// source of the read's error.
     ///
     /// The function must give the same result in whatever groups operands are combined, and must depend on its
     /// arguments alone. `name` must be 1 to 255 bytes and must not begin with `wax.`; families refuse other names.
@@ -169,7 +173,7 @@ impl MergeOperator {
             Function::Union => elements(operand).map(drop),
             _ => Ok(()),
         };
-        checked.map_err(|reason| self.failed(key, &reason))
+        checked.map_err(|reason| self.failed(key, reason.into()))
     }
 
     /// Returns true if operands may be combined before their base is known.
@@ -188,7 +192,7 @@ impl MergeOperator {
             Function::BitOr => Ok(bit_or(older, newer)),
             Function::Union => Ok(encode_set(elements(older)?.into_iter().chain(elements(newer)?))),
             Function::Associative(merge) => merge(key, older, newer),
-            Function::Full(_) | Function::Missing => Err("it is not associative".to_owned()),
+            Function::Full(_) | Function::Missing => Err("it is not associative".into()),
         })
     }
 
@@ -209,17 +213,18 @@ impl MergeOperator {
             return Err(self.missing(key));
         }
         match catch_unwind(AssertUnwindSafe(merge)) {
-            Ok(merged) => merged.map_err(|reason| self.failed(key, &reason)),
+            Ok(merged) => merged.map_err(|reason| self.failed(key, reason)),
             Err(panic) => {
                 std::mem::forget(panic); // dropping a payload would call the application's code again
-                Err(self.failed(key, "it panicked"))
+                Err(self.failed(key, "it panicked".into()))
             }
         }
     }
 
     #[cold]
-    fn failed(&self, key: &[u8], reason: &str) -> Error {
-        Error::invalid(format!("merge operator {:?} failed for key \"{}\": {reason}", self.name, key.escape_ascii()))
+    fn failed(&self, key: &[u8], reason: MergeFailure) -> Error {
+        let what = format!("merge operator {:?} failed for key \"{}\": {reason}", self.name, key.escape_ascii());
+        Error::invalid_because(what, reason)
     }
 
     #[cold]

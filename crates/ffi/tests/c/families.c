@@ -99,11 +99,148 @@ static void a_family_is_read_under_another_policy(void) {
     end_store(db, family);
 }
 
+/* A family `merged` with these options, which are destroyed, in a store that also has the family `default`. */
+static waxseal_family_t *merged_family(waxseal_db_t *db, waxseal_family_options_t *options) {
+    waxseal_family_t *merged = NULL;
+    CHECK_OK(waxseal_family_create(db, LIT("merged"), options, &merged, &error));
+    CHECK_OK(waxseal_family_options_destroy(options));
+    return merged;
+}
+
+static void check_value(waxseal_family_t *family, const char *expected) {
+    waxseal_bytes_t *value = NULL;
+    CHECK_OK(waxseal_get(family, NULL, LIT("k"), &value, &error));
+    CHECK_BYTES(expected, waxseal_bytes_slice(value));
+    CHECK_OK(waxseal_bytes_destroy(value));
+}
+
+static void a_family_merges_operands(void) {
+    waxseal_family_t *family, *merged;
+    waxseal_db_t *db = memory_store(&family);
+    waxseal_family_options_t *options = NULL;
+    waxseal_write_options_t *write = NULL;
+    waxseal_batch_t *batch = NULL;
+    int round;
+    CHECK_OK(waxseal_family_options_create(&options, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_family_options_set_merge_operator(options, 99, NULL, 0, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_family_options_set_merge_operator(options, WAXSEAL_MERGE_MAX, LIT(","), &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_family_options_set_merge_operator(options, WAXSEAL_MERGE_APPEND, NULL, 1, &error));
+    CHECK_OK(waxseal_family_options_set_merge_operator(options, WAXSEAL_MERGE_APPEND, LIT(","), &error));
+    merged = merged_family(db, options);
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_merge(family, LIT("k"), LIT("a"), &error));
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_contains(family, NULL, LIT("k"), &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_merge(merged, LIT("k"), NULL, 1, &error));
+    CHECK_OK(waxseal_write_options_create(&write, &error));
+    CHECK_OK(waxseal_write_options_set_durability(write, WAXSEAL_DURABILITY_SYNC));
+    CHECK_OK(waxseal_merge(merged, LIT("k"), LIT("a"), &error));
+    CHECK_OK(waxseal_merge_with(merged, write, LIT("k"), LIT("b"), &error));
+    CHECK_OK(waxseal_write_options_add_label(write, LIT("source"), LIT("import"), &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_merge_with(merged, write, LIT("k"), LIT("c"), &error));
+    CHECK_OK(waxseal_write_options_destroy(write));
+    CHECK_OK(waxseal_batch_create(db, &batch, &error));
+    CHECK_OK(waxseal_batch_merge(batch, merged, LIT("k"), LIT("c"), &error));
+    CHECK_OK(waxseal_batch_merge(batch, merged, LIT("k"), LIT("d"), &error));
+    CHECK_OK(waxseal_batch_commit(batch, WAXSEAL_DURABILITY_OS, &error));
+    for (round = 0; round < 2; round++) {
+        check_value(merged, "a,b,c,d");
+        CHECK_OK(waxseal_flush(db, &error));
+    }
+    CHECK_OK(waxseal_batch_merge(batch, merged, LIT("k"), LIT("e"), &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_batch_merge(batch, merged, LIT("k"), NULL, 1, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_batch_commit(batch, WAXSEAL_DURABILITY_OS, &error));
+    check_value(merged, "a,b,c,d");
+    CHECK_OK(waxseal_batch_destroy(batch));
+    CHECK_OK(waxseal_family_destroy(merged));
+    end_store(db, family);
+}
+
+static int operator_ended;
+
+static void end_operator(void *context) {
+    CHECK(context == &operator_ended);
+    operator_ended++;
+}
+
+/* The base in brackets, and the operands behind it. An operand "!" fails, with a reason. An operand "?" leaves no value. */
+static int32_t bracketed(void *context, const uint8_t *key, size_t key_len, const waxseal_slice_t *base,
+                         const waxseal_slice_t *operands, size_t count, waxseal_bytes_t **merged, waxseal_error_t **failure) {
+    char text[64] = "[";
+    size_t len = 1, i;
+    CHECK(context == &operator_ended && key_len == 1 && *key == 'k' && count > 0);
+    if (base) memcpy(text + len, base->data, base->len), len += base->len;
+    text[len++] = ']';
+    for (i = 0; i < count; i++) {
+        if (operands[i].len == 1 && *operands[i].data == '!') {
+            *failure = waxseal_error_create(-99, LIT("no exclamations"));
+            return -99;
+        }
+        if (operands[i].len == 1 && *operands[i].data == '?') return WAXSEAL_OK;
+        memcpy(text + len, operands[i].data, operands[i].len);
+        len += operands[i].len;
+    }
+    return waxseal_bytes_create((const uint8_t *)text, len, merged, failure);
+}
+
+static void a_merge_operator_by_a_callback(void) {
+    bool is_associative;
+    operator_ended = 0;
+    for (is_associative = false;; is_associative = true) {
+        waxseal_family_t *family, *merged;
+        waxseal_db_t *db = memory_store(&family);
+        waxseal_family_options_t *options = NULL;
+        waxseal_bytes_t *value = NULL;
+        CHECK_OK(waxseal_family_options_create(&options, &error));
+        CHECK_OK(waxseal_family_options_set_custom_merge_operator(options, LIT("test.bracketed"), bracketed, is_associative,
+                                                                  &operator_ended, end_operator, &error));
+        merged = merged_family(db, options);
+        CHECK_OK(waxseal_merge(merged, LIT("k"), LIT("a"), &error));
+        CHECK_OK(waxseal_merge(merged, LIT("k"), LIT("b"), &error));
+        check_value(merged, is_associative ? "[a]b" : "[]ab");
+        CHECK_OK(waxseal_put(merged, LIT("k"), LIT("v"), &error));
+        CHECK_OK(waxseal_merge(merged, LIT("k"), LIT("c"), &error));
+        check_value(merged, "[v]c");
+        CHECK_OK(waxseal_merge(merged, LIT("k"), LIT("!"), &error));
+        CHECK_FAILS(WAXSEAL_CALLBACK, waxseal_get(merged, NULL, LIT("k"), &value, &error));
+        CHECK_SAYS("no exclamations", waxseal_error_message(error));
+        CHECK_SAYS("test.bracketed", waxseal_error_message(error));
+        CHECK_OK(waxseal_put(merged, LIT("k"), LIT("w"), &error));
+        CHECK_OK(waxseal_merge(merged, LIT("k"), LIT("?"), &error));
+        CHECK_FAILS(WAXSEAL_CALLBACK, waxseal_get(merged, NULL, LIT("k"), &value, &error));
+        CHECK_SAYS("no merged value", waxseal_error_message(error));
+        CHECK_OK(waxseal_family_destroy(merged));
+        end_store(db, family);
+        if (is_associative) break;
+    }
+    CHECK_NUMBER(2, operator_ended);
+}
+
+static void merge_operators_that_cannot_be_are_refused(void) {
+    waxseal_family_t *family, *merged = NULL;
+    waxseal_db_t *db = memory_store(&family);
+    waxseal_family_options_t *options = NULL;
+    operator_ended = 0;
+    CHECK_OK(waxseal_family_options_create(&options, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_family_options_set_custom_merge_operator(options, LIT("name"), NULL, true, &operator_ended,
+                                                                                  end_operator, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_family_options_set_custom_merge_operator(options, LIT("\xff"), bracketed, true,
+                                                                                  &operator_ended, end_operator, &error));
+    CHECK_NUMBER(2, operator_ended);
+    CHECK_OK(waxseal_family_options_set_custom_merge_operator(options, LIT("wax.mine"), bracketed, true, &operator_ended, end_operator,
+                                                              &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_family_create(db, LIT("merged"), options, &merged, &error));
+    CHECK_OK(waxseal_family_options_destroy(options));
+    CHECK_NUMBER(3, operator_ended);
+    end_store(db, family);
+}
+
 int main(void) {
     RUN(a_family_is_made_on_first_use);
     RUN(a_family_has_options_of_its_own);
     RUN(names_that_cannot_be_are_refused);
     RUN(families_are_listed_and_dropped);
     RUN(a_family_is_read_under_another_policy);
+    RUN(a_family_merges_operands);
+    RUN(a_merge_operator_by_a_callback);
+    RUN(merge_operators_that_cannot_be_are_refused);
     return done();
 }

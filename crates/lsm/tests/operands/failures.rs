@@ -17,7 +17,7 @@ fn open(sim: &SimFs, dir: &std::path::Path, operator: Option<MergeOperator>) -> 
 /// Fails on an operand "fail" and panics on an operand "panic"; otherwise appends.
 fn fragile() -> MergeOperator {
     MergeOperator::custom("fragile", |_, older, newer| match newer {
-        b"fail" => Err("told to".to_owned()),
+        b"fail" => Err("told to".into()),
         b"panic" => panic!("told to"),
         _ => Ok([older, newer].concat()),
     })

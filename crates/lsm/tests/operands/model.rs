@@ -74,7 +74,7 @@ fn chain() -> MergeOperator {
     MergeOperator::custom_full("chain", |key, base, operands| {
         let mut value = base.map(<[u8]>::to_vec);
         operands.iter().for_each(|operand| value = Some(chained(key, value.as_deref(), operand)));
-        value.ok_or_else(|| "no operands".to_owned())
+        value.ok_or_else(|| "no operands".into())
     })
 }
 

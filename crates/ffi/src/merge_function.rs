@@ -1,0 +1,99 @@
+//! Merge operators that a caller supplies, as the engine calls them.
+//!
+//! A callback is called by reads and by compactions. Its failure is an error of the read, and keeps the operands in a
+//! compaction.
+
+use std::ffi::c_void;
+use std::ptr::{null, null_mut};
+use std::sync::Arc;
+
+use face::{MergeOperator, Merged};
+
+use crate::bytes::{taken, waxseal_bytes_t};
+use crate::callback::{Context, try_ask};
+use crate::error::waxseal_error_t;
+use crate::failure::{Failed, Failure, Result};
+use crate::lent::{Lent, waxseal_slice_t};
+use crate::reentry::Caller;
+
+/// Merges operands into the value of a key. `base` is the value below them, null if the key is absent. `operands` are in
+/// the order of their commits. All inputs are valid during the call only. The callback sets `*merged` to a bytes object
+/// of `waxseal_bytes_create`, which the library destroys, and returns `WAXSEAL_OK`. A negative status is a failure: the
+/// read that needs the value returns `WAXSEAL_CALLBACK`, and the operands stay.
+///
+/// The result may depend on the arguments alone. Called on any thread, concurrently. It must not call the store whose
+/// values it merges.
+pub type waxseal_merge_fn = Option<
+    unsafe extern "C" fn(
+        context: *mut c_void,
+        key: *const u8,
+        key_len: usize,
+        base: *const waxseal_slice_t,
+        operands: *const waxseal_slice_t,
+        count: usize,
+        merged: *mut *mut waxseal_bytes_t,
+        error: *mut *mut waxseal_error_t,
+    ) -> i32,
+>;
+
+/// The function of `waxseal_merge_fn`, not null.
+type MergeFunction = unsafe extern "C" fn(
+    *mut c_void,
+    *const u8,
+    usize,
+    *const waxseal_slice_t,
+    *const waxseal_slice_t,
+    usize,
+    *mut *mut waxseal_bytes_t,
+    *mut *mut waxseal_error_t,
+) -> i32;
+
+/// A merge operator that a caller supplied, for any stores.
+pub(crate) struct GivenOperator {
+    name: String,
+    function: MergeFunction,
+    is_associative: bool,
+    context: Context,
+}
+
+impl GivenOperator {
+    /// Validates the caller's operator. On an error the context is destroyed.
+    pub(crate) fn new(
+        name: Lent<'_>,
+        function: waxseal_merge_fn,
+        is_associative: bool,
+        context: Context,
+    ) -> Result<Arc<GivenOperator>> {
+        let name = name.text("name of the merge operator")?.to_owned();
+        let function = function.ok_or_else(|| Failure::invalid("the merge operator is a null pointer"))?;
+        Ok(Arc::new(GivenOperator { name, function, is_associative, context }))
+    }
+
+    /// Returns the operator for one store.
+    pub(crate) fn operator_of(self: &Arc<GivenOperator>, caller: &Caller) -> MergeOperator {
+        let (given, caller) = (Arc::clone(self), caller.clone());
+        match self.is_associative {
+            true => MergeOperator::custom(&self.name, move |key, older, newer| {
+                given.merge(&caller, key, Some(older), &[newer])
+            }),
+            false => MergeOperator::custom_full(&self.name, move |key, base, operands| {
+                given.merge(&caller, key, base, operands)
+            }),
+        }
+    }
+
+    fn merge(&self, caller: &Caller, key: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> Merged {
+        let base = base.map(waxseal_slice_t::of);
+        let operands: Vec<waxseal_slice_t> = operands.iter().copied().map(waxseal_slice_t::of).collect();
+        let mut merged: *mut waxseal_bytes_t = null_mut();
+        let (base, context) = (base.as_ref().map_or(null(), std::ptr::from_ref), self.context.get());
+        let asked = try_ask(caller, |error| {
+            let (key, count) = (waxseal_slice_t::of(key), operands.len());
+            // SAFETY: the header states the arguments and their lifetime; the context came with the function.
+            unsafe { (self.function)(context, key.data, key.len, base, operands.as_ptr(), count, &mut merged, error) }
+        });
+        let value = taken(merged);
+        asked?;
+        value.map_err(|_| Failed("it left no merged value".to_owned()).into())
+    }
+}
