@@ -23,6 +23,9 @@ with waxseal.open("store", "c", durability="sync") as db:
     with db.batch() as batch, db.snapshot() as snapshot:
         batch.put(b"a", memoryview(b"2"), family=users)
         number: int = snapshot.seqno
+    with db.transaction(isolation="snapshot") as transaction:
+        transaction[b"c"] = transaction.get(b"b", b"", family=users)
+    length: int = db.transact(lambda transaction: len(transaction[b"c"]))
     record = db.get_with_meta(b"a")
     if record is not None:
         seal: bytes = record.seal

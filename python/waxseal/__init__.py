@@ -14,7 +14,7 @@ A store is a directory of sorted mappings from bytes to bytes, its families; a `
 `default`. Keys and values are bytes, or any object with a buffer; results are bytes. `str` is refused, and nothing is
 ever pickled.
 
-Every object is usable from any thread, except a batch, which one thread at a time may use. After `close()` every call
+Every object is usable from any thread, except a batch and a transaction, which one thread at a time may use. After `close()` every call
 raises `ClosedError`, iterators included; so does every call in a forked child process. Calls that may wait for a disk
 release the GIL.
 """
@@ -60,6 +60,7 @@ from ._sealed import ETL, EXPIRY, LABELS, PROVENANCE, Entry, Record, labels_of, 
 from ._tables import Case, Fence, Table
 from ._family import Batch, Family
 from ._snapshot import Snapshot, SnapshotFamily
+from ._transaction import Transaction
 from ._store import DB, MODES, Path, Recovery, RingStats, Session, at_path, destroy_store, open_store
 
 __version__: str = _c.function("waxseal_version")().decode()
@@ -107,6 +108,7 @@ __all__ = [
     "Snapshot",
     "SnapshotFamily",
     "Table",
+    "Transaction",
     "Wanted",
     "__version__",
     "backend",

@@ -216,7 +216,7 @@ class Family(ReadableFamily, Writable):
         No write of the key comes between the comparison and the change. An expired record counts as absent.
         """
         data = _c.lent(key, "key")
-        before, after = (None if value is None else _slice(value) for value in (old, new))
+        before, after = (None if value is None else slice_of(value, "value") for value in (old, new))
         options, is_set = write_options(self._handles, durability), C.c_bool()
         self._handles.call(
             "waxseal_compare_and_set",
@@ -319,9 +319,9 @@ class Family(ReadableFamily, Writable):
         return self._handles.number("waxseal_approximate_size", self._family.handle, C.byref(between))
 
 
-def _slice(value: Buffer) -> _abi.waxseal_slice_t:
-    """Returns a value's bytes as the library's slice, which keeps them alive."""
-    content = _c.lent(value, "value")
+def slice_of(argument: Buffer, what: str) -> _abi.waxseal_slice_t:
+    """Returns the bytes of an argument as the library's slice, which keeps them alive."""
+    content = _c.lent(argument, what)
     return _abi.waxseal_slice_t(C.cast(C.c_char_p(content), C.c_void_p), len(content))
 
 

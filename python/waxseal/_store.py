@@ -22,6 +22,7 @@ from ._pause import Pause
 from ._registry import Asker, text
 from ._snapshot import Snapshot
 from ._tables import Case, cases_of
+from ._transaction import Transacting
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -66,7 +67,7 @@ class RingStats(NamedTuple):
     lost_at_most: int
 
 
-class DB(Family, Asker):
+class DB(Family, Asker, Transacting):
     """An open store, and its family `default`. Created by `waxseal.open` and `waxseal.memory`."""
 
     _path: Optional[str]
@@ -187,6 +188,13 @@ class DB(Family, Asker):
         if not named:
             raise InvalidArgument("a session has a name")
         return Session(self, _open_session(self._handles, named, text(authenticated or "", "authenticated")))
+
+    def _transaction_family(self) -> Family:
+        return self
+
+    def _begin(self, isolation: int) -> _c.Owned:
+        begin, destroy = "waxseal_transaction_begin", "waxseal_transaction_destroy"
+        return self._handles.made(begin, self._handles.db, isolation, destroy=destroy)
 
     def _session(self) -> int:
         if self._nobody is None:
@@ -324,7 +332,7 @@ class DB(Family, Asker):
         return RingStats(ring.waiting, ring.dropped, ring.fallen_back, ring.lost_at_most)
 
 
-class Session(Asker):
+class Session(Asker, Transacting):
     """A store under a session's identity: its families and batches write, and registry and log are used, under it."""
 
     def __init__(self, db: DB, session: _c.Owned) -> None:
@@ -373,6 +381,13 @@ class Session(Asker):
         if self._default is None:
             self._default = self.family()
         return self._default
+
+    def _transaction_family(self) -> Family:
+        return self._own()
+
+    def _begin(self, isolation: int) -> _c.Owned:
+        begin, destroy = "waxseal_session_transaction_begin", "waxseal_transaction_destroy"
+        return self._handles.made(begin, self._owned.handle, isolation, destroy=destroy)
 
     def _session(self) -> int:
         return self._owned.handle
