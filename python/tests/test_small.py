@@ -21,6 +21,15 @@ def test_the_ends_of_a_mapping(db):
     assert before.first_key_value() == (b"a", b"1") and before.last_key_value() == (b"c", b"3")
 
 
+def test_rows_leave_from_both_ends(db):
+    db.update({b"%d" % n: b"value %d" % n for n in range(4)})
+    assert db.pop_first() == (b"0", b"value 0")
+    assert db.pop_last() == (b"3", b"value 3") and db.popitem() == (b"2", b"value 2")
+    assert db.pop_first(durability="sync") == (b"1", b"value 1") and db.pop_first() is None and db.pop_last() is None
+    with pytest.raises(KeyError):
+        db.popitem()
+
+
 def test_a_length_is_estimated(db):
     assert db.approximate_len() == 0
     db.update({b"%04d" % n: b"value" for n in range(1000)})

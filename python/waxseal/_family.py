@@ -275,6 +275,28 @@ class Family(ReadableFamily, Writable):
         )
         return before.value
 
+    def pop_first(self, durability: Optional[str] = None) -> Optional[Tuple[bytes, bytes]]:
+        """Removes the first row in key order and returns it, atomically; None if there is no row. Each row is returned
+        to one caller, so that a family with keys in the order of their arrival is a queue. Raises CorruptionError if
+        damage precedes the first readable row."""
+        return self._pop("waxseal_pop_first", durability)
+
+    def pop_last(self, durability: Optional[str] = None) -> Optional[Tuple[bytes, bytes]]:
+        """Removes the last row in key order and returns it: see `pop_first`."""
+        return self._pop("waxseal_pop_last", durability)
+
+    def _pop(self, call: str, durability: Optional[str]) -> Optional[Tuple[bytes, bytes]]:
+        options, key, value = write_options(self._handles, durability), C.c_void_p(), C.c_void_p()
+        status = self._handles.call(call, self._family.handle, options.handle, C.byref(key), C.byref(value))
+        return None if status == _abi.WAXSEAL_NOT_FOUND else (_c.taken(key), _c.taken(value))
+
+    def popitem(self) -> Tuple[bytes, bytes]:
+        """Removes the last row in key order and returns it, atomically. Raises KeyError if there is no row."""
+        row = self.pop_last()
+        if row is None:
+            raise KeyError("popitem(): the mapping is empty")
+        return row
+
     def compact(self, start: Optional[Buffer] = None, stop: Optional[Buffer] = None) -> None:
         """Compacts the family, or the tables that may hold keys from `start` to `stop`, until deleted and overwritten
         records take no space."""

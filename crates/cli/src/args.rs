@@ -38,7 +38,7 @@ pub(crate) struct Args {
 
 /// The verbs as `--help` lists them.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Records", &["put", "get", "del", "delete-range", "compare-and-set", "add", "scan"]),
+    ("Records", &["put", "get", "del", "delete-range", "compare-and-set", "add", "pop", "scan"]),
     ("In and out", &["load", "dump", "export", "import"]),
     ("The store", &["stats", "families", "levels", "compact", "checkpoint"]),
     ("Integrity", &["verify", "scrub", "repair", "salvage", "digest"]),
@@ -105,6 +105,14 @@ pub(crate) enum Verb {
         key: OsString,
         #[arg(default_value_t = 1, allow_negative_numbers = true)]
         number: i64,
+    },
+    /// Remove the first record in key order and print it; exit code 2 if there is none.
+    ///
+    /// A line as `scan` prints it.
+    Pop {
+        /// The last record instead.
+        #[arg(long)]
+        last: bool,
     },
     /// Print records in key order.
     ///

@@ -70,6 +70,7 @@ fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
         Verb::Del { key } => records::del(args, key, output),
         Verb::DeleteRange(range) => records::delete_range(args, range, output),
         Verb::CompareAndSet { key, old, new } => records::compare_and_set(args, key, old, new.as_deref(), output),
+        Verb::Pop { last } => records::pop(args, *last, output),
         Verb::Add { key, number } => records::add(args, key, *number, output),
         Verb::Scan(scan) => records::scan(args, scan, output),
         Verb::Load(load) => match args::load_format(&load.src, load.format)? {

@@ -138,6 +138,24 @@ pub(crate) fn add(args: &Args, key: &OsStr, number: i64, output: &mut Output) ->
 }
 
 /// Damage is reported on standard error, and the rows around it are printed nevertheless.
+/// Prints the record before it removes it: a reader that is gone costs no record. No other process writes meanwhile.
+pub(crate) fn pop(args: &Args, last: bool, output: &mut Output) -> Result<Exit, Failure> {
+    let db = open_to_change(args)?;
+    existing_family(&db, &args.cf)?;
+    let cf = session(args, &db)?.column_family(&args.cf)?;
+    let record = if last { cf.last_key_value()? } else { cf.first_key_value()? };
+    let Some((key, value)) = record else { return Err(Failure::not_found("the family has no record")) };
+    output.row(&key, Some(&value))?;
+    output.flush()?;
+    if last {
+        cf.pop_last()?
+    } else {
+        cf.pop_first()?
+    };
+    db.close()?;
+    Ok(Exit::Ok)
+}
+
 pub(crate) fn scan(args: &Args, scan: &Scan, output: &mut Output) -> Result<Exit, Failure> {
     let db = open_to_read(args)?;
     let range = range(args, &existing_family(&db, &args.cf)?, scan)?;

@@ -3418,6 +3418,36 @@ int32_t waxseal_last_key_value(const waxseal_family_t *family,
                                waxseal_error_t **error);
 
 /**
+ * Removes the first record in key order, atomically, and returns copies of its key and value. `WAXSEAL_NOT_FOUND` if
+ * no record exists: nothing is written. Each record is returned to one caller. With keys in the order of their
+ * arrival, the family is a queue. `options` may be null.
+ *
+ * Beside fast writers of other threads the commit may be attempted several times; then the writers wait for it, at
+ * most 10 ms. Costs a `waxseal_first_key_value` and a `waxseal_delete`.
+ *
+ * Thread-safe, if no other thread uses the options meanwhile. On `WAXSEAL_OK` the caller owns `*key` and `*value` and
+ * frees them with `waxseal_bytes_destroy`. Errors: as of `waxseal_first_key_value` and `waxseal_delete_with`.
+ */
+int32_t waxseal_pop_first(waxseal_family_t *family,
+                          const waxseal_write_options_t *options,
+                          waxseal_bytes_t **key,
+                          waxseal_bytes_t **value,
+                          waxseal_error_t **error);
+
+/**
+ * Removes the last record in key order and returns copies of its key and value: as `waxseal_pop_first`, from the other
+ * end.
+ *
+ * Thread-safe, if no other thread uses the options meanwhile. On `WAXSEAL_OK` the caller owns `*key` and `*value` and
+ * frees them with `waxseal_bytes_destroy`. Errors: as of `waxseal_pop_first`.
+ */
+int32_t waxseal_pop_last(waxseal_family_t *family,
+                         const waxseal_write_options_t *options,
+                         waxseal_bytes_t **key,
+                         waxseal_bytes_t **value,
+                         waxseal_error_t **error);
+
+/**
  * Stores true to `*is_empty` if no record exists. A null `snapshot` reads the current state. Costs as
  * `waxseal_first_key_value`, and reads no large value.
  *

@@ -12,7 +12,7 @@ use std::time::Duration;
 use waxseal_lsm::batch::{Batch as Operations, BatchOperations, BatchPosition};
 #[cfg(feature = "tokio")]
 use waxseal_lsm::db::Precondition;
-use waxseal_lsm::db::{Condition, Family};
+use waxseal_lsm::db::{Condition, End, Family};
 use waxseal_lsm::env::{SystemTime, UNIX_EPOCH};
 use waxseal_lsm::error::{Error, ErrorKind, Result};
 use waxseal_lsm::options::Durability;
@@ -25,6 +25,7 @@ use waxseal_registry::{Session as Who, StampVerb, is_watched};
 
 use crate::inner::{ColumnFamily, Inner};
 use crate::range::{Bounds, KeyRange, half_open};
+use crate::slice::Slice;
 
 /// Largest buffer that a thread keeps between puts, in bytes.
 const KEPT_BYTES: usize = 64 * 1024;
@@ -412,6 +413,28 @@ pub(crate) fn modify<V: AsRef<[u8]>, T>(
             write.push(inner, family, operations)?;
             if inner.commit_when(operations, durability, who, verbs, &mut read)? {
                 return Ok((change, outcome));
+            }
+        }
+    })
+}
+
+/// Removes the record at an end of a family if it is still the one that was read; otherwise reads again. Returns the
+/// removed record.
+pub(crate) fn pop(cf: &ColumnFamily, end: End, options: WriteOptions) -> Result<Option<(Slice, Slice)>> {
+    let ColumnFamily { inner, family, who, .. } = cf;
+    inner.check(family)?;
+    inner.check_writable()?;
+    let durability = options.durability.unwrap_or(inner.engine.settings().durability);
+    let write_entries = WriteEntries::of(options, inner)?;
+    let entries = write_entries.entries();
+    let mut read = inner.engine.read_end_optimistic(family, end, cf.scan_reading())?;
+    with_spare(|operations| {
+        loop {
+            let Some((key, _)) = read.record() else { return Ok(None) };
+            operations.clear();
+            write_entries.of_write(Write::delete(key), &entries).push(inner, family, operations)?;
+            if inner.commit_when(operations, durability, who, &[], &mut read)? {
+                return Ok(read.record().map(|(key, value)| (key.into(), value.into())));
             }
         }
     })

@@ -1,11 +1,12 @@
-//! The first and the last record of a family, and whether it has any.
+//! The first and the last record of a family: read, or removed atomically; and whether it has any.
 
 use std::ops::Bound;
 
-use waxseal_lsm::db::At;
+use waxseal_lsm::db::{At, End};
 use waxseal_lsm::error::Result;
 use waxseal_lsm::read::UserCursor;
 
+use crate::batch::{WriteOptions, pop};
 use crate::inner::ColumnFamily;
 use crate::slice::Slice;
 use crate::snapshot::Snapshot;
@@ -63,6 +64,47 @@ impl ColumnFamily {
     /// ```
     pub fn is_empty(&self) -> Result<bool> {
         has_no_record(self, At::Latest)
+    }
+
+    /// Removes the first record in key order and returns it, atomically. Returns `None`, and changes nothing, if the
+    /// family has no record. With keys in the order of their arrival, the family is a queue.
+    ///
+    /// Linearizable beside all other writes: each record is returned to one caller, and none precedes it when it is
+    /// removed. Durability: the store's default. Costs a [`first_key_value`](ColumnFamily::first_key_value) and a
+    /// `delete`. Beside fast writers the commit may be attempted several times; then the writers wait for it, at most
+    /// 10 ms.
+    ///
+    /// Errors: as for `first_key_value` and `delete`.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let jobs = waxseal::Db::memory()?.column_family("jobs")?;
+    /// jobs.put("0001", "paint")?;
+    /// jobs.put("0002", "dry")?;
+    /// let (key, job) = jobs.pop_first()?.unwrap();
+    /// assert_eq!((&key[..], &job[..]), (&b"0001"[..], &b"paint"[..]));
+    /// assert_eq!(jobs.pop_first()?.unwrap().1, "dry");
+    /// assert_eq!(jobs.pop_first()?, None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn pop_first(&self) -> Result<Option<(Slice, Slice)>> {
+        pop(self, End::First, WriteOptions::default())
+    }
+
+    /// [`pop_first`](ColumnFamily::pop_first) with options.
+    pub fn pop_first_with(&self, options: WriteOptions) -> Result<Option<(Slice, Slice)>> {
+        pop(self, End::First, options)
+    }
+
+    /// Removes the last record in key order and returns it: see [`pop_first`](ColumnFamily::pop_first).
+    pub fn pop_last(&self) -> Result<Option<(Slice, Slice)>> {
+        pop(self, End::Last, WriteOptions::default())
+    }
+
+    /// [`pop_last`](ColumnFamily::pop_last) with options.
+    pub fn pop_last_with(&self, options: WriteOptions) -> Result<Option<(Slice, Slice)>> {
+        pop(self, End::Last, options)
     }
 }
 

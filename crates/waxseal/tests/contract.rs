@@ -106,7 +106,11 @@ fn keys_and_values() -> Result<()> {
     assert_eq!(before, 0);
     let values: Vec<Option<Slice>> = cf.multi_get(["k", "l"])?;
     assert_eq!(values, [None, Some(Slice::from(&[1, 2, 3][..]))]);
+    let popped: Option<(Slice, Slice)> = cf.pop_first()?;
+    assert_eq!(popped.map(|(key, _)| key), Some(Slice::from(&b"i"[..])));
+    assert!(cf.pop_last()?.is_some());
     cf.clear()?;
+    assert_eq!(cf.pop_first()?, None);
     Ok(())
 }
 

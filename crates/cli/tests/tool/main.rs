@@ -127,6 +127,19 @@ fn a_change_depends_on_the_value() {
     assert_eq!(tool.run(&["get", "count"]).stdout, 8i64.to_le_bytes());
 }
 
+#[test]
+fn records_are_popped_from_both_ends() {
+    let tool = Tool::new();
+    for (key, value) in [("1", "paint"), ("2", "dry"), ("3", "sell")] {
+        tool.ok(&["put", key, value]);
+    }
+    assert_eq!(tool.run(&["pop"]).stdout, b"1\tpaint\n");
+    assert_eq!(tool.run(&["pop", "--last"]).stdout, b"3\tsell\n");
+    let row: Value = serde_json::from_slice(&tool.run(&["--json", "pop"]).stdout).unwrap();
+    assert_eq!(row["key"]["text"], "2");
+    assert_eq!(tool.code(&["pop"]), 2);
+}
+
 /// A table that the operating system does not give is told apart from one that is damaged: a link to itself cannot be
 /// opened.
 #[test]

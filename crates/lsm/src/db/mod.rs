@@ -38,7 +38,7 @@ pub use crate::read::CursorBounds;
 pub use crate::wal::Precondition;
 pub use api::Db;
 pub use api::metrics::{FamilyMetrics, LevelMetrics, Metrics, ValueMetrics, WalMetrics};
-pub use api::optimistic::{Condition, OptimisticRead};
+pub use api::optimistic::{Condition, End, OptimisticRead};
 pub use api::transaction::{ReadSet, Validation};
 pub use maintenance::examine::{MemoryRef, TableRef};
 pub use maintenance::ingest::{Ingested, Raw};

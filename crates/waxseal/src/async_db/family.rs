@@ -300,6 +300,30 @@ impl AsyncColumnFamily {
         self.shared.look(move || cf.is_empty()).await
     }
 
+    /// Removes the first record in key order and returns it: see [`ColumnFamily::pop_first`]. A future that was polled
+    /// and then dropped may have removed a record that nobody receives.
+    pub async fn pop_first(&self) -> Result<Option<(Slice, Slice)>> {
+        self.pop_first_with(WriteOptions::default()).await
+    }
+
+    /// [`pop_first`](AsyncColumnFamily::pop_first) with options.
+    pub async fn pop_first_with(&self, options: WriteOptions) -> Result<Option<(Slice, Slice)>> {
+        let cf = self.cf.clone();
+        self.shared.work(move |_| cf.pop_first_with(options)).await
+    }
+
+    /// Removes the last record in key order and returns it: see
+    /// [`pop_first`](AsyncColumnFamily::pop_first).
+    pub async fn pop_last(&self) -> Result<Option<(Slice, Slice)>> {
+        self.pop_last_with(WriteOptions::default()).await
+    }
+
+    /// [`pop_last`](AsyncColumnFamily::pop_last) with options.
+    pub async fn pop_last_with(&self, options: WriteOptions) -> Result<Option<(Slice, Slice)>> {
+        let cf = self.cf.clone();
+        self.shared.work(move |_| cf.pop_last_with(options)).await
+    }
+
     /// Streams the records with keys in a range, in the family's current state: see [`ColumnFamily::range`].
     pub fn range(&self, range: impl KeyRange) -> RangeStream {
         RangeStream::new(self.cf.range(range), &self.shared)

@@ -22,6 +22,9 @@ fn the_ends_of_a_family_and_of_a_snapshot() {
         assert_eq!(snapshot.last_key_value(&cf).await.unwrap().unwrap().1, "2");
         assert!(!cf.is_empty().await.unwrap() && !snapshot.is_empty(&cf).await.unwrap());
         assert_eq!(cf.approximate_len().await.unwrap(), 2);
+        assert_eq!(cf.pop_first().await.unwrap().unwrap().0, "b");
+        assert_eq!(cf.pop_last().await.unwrap().unwrap().1, "3");
+        assert_eq!(cf.pop_first().await.unwrap(), None);
         db.close().await.unwrap();
     });
 }

@@ -49,6 +49,68 @@ fn only_visible_records_count() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn pops_take_from_both_ends() -> Result<()> {
+    let db = Db::memory()?;
+    let cf = db.column_family("default")?;
+    let before = db.snapshot();
+    for is_flushed in [false, true] {
+        for key in ["a", "b", "c", "d"] {
+            cf.put(key, "value")?;
+        }
+        cf.put("z", vec![7; 10_000])?; // in a blob file
+        if is_flushed {
+            db.flush()?;
+        }
+        assert_eq!(cf.pop_first()?, row("a", "value"));
+        assert_eq!(cf.pop_last()?.unwrap().1, vec![7; 10_000]);
+        assert_eq!(cf.pop_last_with(WriteOptions::from(waxseal::Durability::Sync))?, row("d", "value"));
+        assert_eq!(cf.pop_first_with(WriteOptions::new())?, row("b", "value"));
+        assert_eq!((cf.pop_first()?, cf.is_empty()?), (row("c", "value"), true));
+        assert_eq!((cf.pop_first()?, cf.pop_last()?), (None, None));
+    }
+    assert!(before.is_empty(&cf)?);
+    db.close()?;
+    assert_eq!(cf.pop_first().unwrap_err().kind(), &ErrorKind::Closed);
+    Ok(())
+}
+
+/// Four threads fill a queue, and four empty it: each record is returned once, and those of one producer in order.
+#[test]
+fn a_queue_hands_each_record_to_one_consumer() -> Result<()> {
+    const EACH: usize = 500;
+    let db = Db::memory()?;
+    let (cf, next) = (db.column_family("jobs")?, std::sync::atomic::AtomicU64::new(0));
+    let produce = |producer: usize| {
+        for n in 0..EACH {
+            let key = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            cf.put(format!("{key:020}"), format!("{producer} {n:04}")).unwrap();
+        }
+    };
+    let consume = || {
+        let mut jobs = Vec::new();
+        while jobs.last().is_none_or(|job: &Slice| &job[..] != b"the end") {
+            jobs.extend(cf.pop_first().unwrap().map(|(_, job)| job));
+        }
+        jobs.pop();
+        jobs
+    };
+    let mut jobs: Vec<Slice> = std::thread::scope(|scope| {
+        let consumers = [0; 4].map(|_| scope.spawn(consume));
+        let producers = [0, 1, 2, 3].map(|producer| scope.spawn(move || produce(producer)));
+        producers.into_iter().for_each(|producer| producer.join().unwrap());
+        for n in 0..4u64 {
+            cf.put(format!("{:020}", u64::MAX - n), "the end").unwrap();
+        }
+        consumers.into_iter().flat_map(|consumer| consumer.join().unwrap()).collect()
+    });
+    jobs.sort_by(|a, b| a[..].cmp(&b[..]));
+    let all = (0..4).flat_map(|producer| (0..EACH).map(move |n| format!("{producer} {n:04}")));
+    assert!(jobs.iter().map(|job| &job[..]).eq(all.map(String::into_bytes)), "{} jobs", jobs.len());
+    assert!(cf.is_empty()?);
+    Ok(())
+}
+
 struct Backwards;
 
 impl Comparator for Backwards {
@@ -69,6 +131,7 @@ fn the_ends_follow_the_order_of_the_family() -> Result<()> {
     cf.put("b", vec![7; 10_000])?; // in a blob file
     assert_eq!(cf.first_key_value()?.unwrap().1, vec![7; 10_000]);
     assert_eq!(cf.last_key_value()?, row("a", "1"));
+    assert_eq!(cf.pop_last()?, row("a", "1"));
     Ok(())
 }
 
@@ -112,6 +175,7 @@ fn damage_before_the_first_record_is_an_error() -> Result<()> {
     assert!(cf.first_key_value().unwrap_err().is_corruption());
     assert!(cf.is_empty().unwrap_err().is_corruption());
     assert!(db.snapshot().is_empty(&cf).unwrap_err().is_corruption());
+    assert!(cf.pop_first().unwrap_err().is_corruption());
     assert_eq!(cf.last_key_value()?.unwrap().0, "1999");
     db.close()
 }

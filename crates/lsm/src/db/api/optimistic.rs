@@ -1,20 +1,22 @@
-//! Optimistic commits: a read of one key, and a commit that takes effect only if the key is unchanged.
+//! Optimistic commits: a read of one record, and a commit that takes effect only if the record is unchanged. The record
+//! is that of a key, or the first or last one of a family.
 //!
 //! ```text
-//! read      notes the visible seqno and reads the key there
+//! read      notes the visible seqno and reads the record there
 //! decide    the caller computes its batch from the value, with no lock held
 //! commit    the log orders the batch only if no other batch was ordered after that seqno (`unchanged_since`)
-//! rejected  newer commits are applied and the key is read again: the same value -> commit again, at the newer seqno;
-//!           another value -> decide again
+//! rejected  newer commits are applied and the record is read again: the same one -> commit again, at the newer seqno;
+//!           another one -> decide again
 //! ```
 //!
 //! Holds:   a batch that was ordered follows directly on the state that it was computed from, so the operation is
-//!          linearizable beside every other commit. Equal values suffice: the result depends on nothing else.
+//!          linearizable beside every other commit. An equal record suffices: the result depends on nothing else.
 //! Expiry:  one time decides for the whole operation whether a record has expired.
 //! Ends:    after `PATIENCE` attempts the thread takes a hold (`wal/hold.rs`), so that other commits wait for it.
-//! Costs:   plain commits pay nothing. A rejected attempt costs a read of the key and another turn in the order.
+//! Costs:   plain commits pay nothing. A rejected attempt costs another read and another turn in the order.
 
 use std::fmt;
+use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -23,7 +25,7 @@ use super::Db;
 use crate::batch::{Batch, Body};
 use crate::db::open::inner::StoreInner;
 use crate::db::reads::ReadPoint;
-use crate::db::state::family::Family;
+use crate::db::state::family::{Family, View};
 use crate::db::state::store_log::OpenLog;
 use crate::env::work::pause;
 use crate::error::Result;
@@ -46,21 +48,46 @@ pub trait Condition {
     fn precondition(&mut self) -> Result<Option<Precondition>>;
 }
 
-/// A key as read at one seqno, and the condition that it still has this value.
+/// One end of a family, in key order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// The least key.
+    First,
+    /// The greatest key.
+    Last,
+}
+
+/// The record that is read.
+#[derive(Clone, Copy)]
+enum Choice<'a> {
+    /// That of a key.
+    Key(&'a [u8]),
+    /// The one at an end of the family.
+    End(End),
+}
+
+/// A record as read at one seqno, and the condition that the same read still returns it.
 pub struct OptimisticRead<'a> {
     inner: &'a Arc<StoreInner>,
     log: &'a OpenLog,
     family: &'a Family,
-    key: &'a [u8],
+    choice: Choice<'a>,
     reading: ReadSettings,
     as_of: AsOf,
     seqno: Seqno,
-    value: Option<Vec<u8>>,
-    /// Buffer for the value of the next read.
-    spare: Vec<u8>,
+    found: Option<FoundRecord>,
+    /// Buffer for the next read.
+    spare: FoundRecord,
     /// No attempt was made since the last read.
     is_fresh: bool,
     attempts: Attempts<'a>,
+}
+
+/// A copy of the record that was read. The key is empty if the caller chose it.
+#[derive(PartialEq, Eq, Default)]
+struct FoundRecord {
+    key: Vec<u8>,
+    value: Vec<u8>,
 }
 
 /// The attempts of one optimistic commit, and the hold that it takes after too many of them.
@@ -107,17 +134,37 @@ impl Db {
         key: &'a [u8],
         reading: impl Into<ReadSettings>,
     ) -> Result<OptimisticRead<'a>> {
+        self.read_choice(family, Choice::Key(key), reading.into())
+    }
+
+    /// Reads the first or last record of a family for a commit that depends on it. Errors: as for a scan; `ReadOnly` if
+    /// the store cannot be written.
+    pub fn read_end_optimistic<'a>(
+        &'a self,
+        family: &'a Family,
+        end: End,
+        reading: impl Into<ReadSettings>,
+    ) -> Result<OptimisticRead<'a>> {
+        self.read_choice(family, Choice::End(end), reading.into())
+    }
+
+    fn read_choice<'a>(
+        &'a self,
+        family: &'a Family,
+        choice: Choice<'a>,
+        reading: ReadSettings,
+    ) -> Result<OptimisticRead<'a>> {
         let (inner, log) = self.writable()?;
         let mut read = OptimisticRead {
             inner,
             log,
             family,
-            key,
-            reading: reading.into(),
+            choice,
+            reading,
             as_of: AsOf::micros(inner.catalog().reads.expiry_clock().now()),
             seqno: 0,
-            value: None,
-            spare: Vec::new(),
+            found: None,
+            spare: FoundRecord::default(),
             is_fresh: true,
             attempts: Attempts::new(log),
         };
@@ -154,15 +201,25 @@ impl Db {
 }
 
 impl OptimisticRead<'_> {
-    /// Returns the value of the key, or `None` if it is absent or has expired.
+    /// Returns the value that was read, or `None` if there was no record or it has expired.
     pub fn value(&self) -> Option<&[u8]> {
-        self.value.as_deref()
+        self.found.as_ref().map(|found| &found.value[..])
     }
 
-    /// Reads the key at the visible seqno. Returns true if its value differs from the one read before.
+    /// Returns key and value of the record that was read, or `None` if there was no record or it has expired.
+    pub fn record(&self) -> Option<(&[u8], &[u8])> {
+        let found = self.found.as_ref()?;
+        let key = match self.choice {
+            Choice::Key(key) => key,
+            Choice::End(_) => &found.key,
+        };
+        Some((key, &found.value))
+    }
+
+    /// Reads the record at the visible seqno. Returns true if it differs from the one read before.
     fn read(&mut self) -> Result<bool> {
         let catalog = self.inner.catalog();
-        let found = loop {
+        let is_found = loop {
             // The records of an ingestion appear under a seqno that is already visible, so such a read is repeated.
             let ingestions = catalog.ingestions.load(Ordering::SeqCst);
             if ingestions.is_multiple_of(2) {
@@ -173,31 +230,52 @@ impl OptimisticRead<'_> {
                 if !Arc::ptr_eq(&self.family.view().active, &view.active) {
                     continue;
                 }
-                let (moment, checks) =
-                    (ReadPoint { seqno: self.seqno, as_of: self.as_of }, catalog.reads.checks(self.reading));
-                let spare = &mut self.spare;
-                let found =
-                    catalog.reads.get_in((self.family, &view), (self.key, None), moment, checks, &mut |record| {
-                        spare.clear();
-                        spare.extend_from_slice(record.value);
-                    })?;
+                let is_found = self.read_in(view)?;
                 if catalog.ingestions.load(Ordering::SeqCst) == ingestions {
-                    break found;
+                    break is_found;
                 }
             } else {
                 pause(Duration::from_millis(1));
             }
             interrupt::check()?;
         };
-        let is_same = match (&self.value, found) {
-            (Some(value), true) => *value == self.spare,
-            (value, found) => value.is_some() == found,
+        let is_same = match &self.found {
+            Some(found) => is_found && *found == self.spare,
+            None => !is_found,
         };
         if !is_same {
-            let before = if found { self.value.replace(std::mem::take(&mut self.spare)) } else { self.value.take() };
+            let before = if is_found { self.found.replace(std::mem::take(&mut self.spare)) } else { self.found.take() };
             self.spare = before.unwrap_or_default();
         }
         Ok(!is_same)
+    }
+
+    /// Reads the record in a view into the spare buffer. Returns false if there is none.
+    fn read_in(&mut self, view: Arc<View>) -> Result<bool> {
+        let reads = &self.inner.catalog().reads;
+        let (moment, spare) = (ReadPoint { seqno: self.seqno, as_of: self.as_of }, &mut self.spare);
+        let end = match self.choice {
+            Choice::End(end) => end,
+            Choice::Key(key) => {
+                let checks = reads.checks(self.reading);
+                return reads.get_in((self.family, &view), (key, None), moment, checks, &mut |record| {
+                    spare.value.clear();
+                    spare.value.extend_from_slice(record.value);
+                });
+            }
+        };
+        let mut cursor = reads.cursor_in(self.family, view, moment, (Bound::Unbounded, Bound::Unbounded), self.reading);
+        match end {
+            End::First => cursor.first()?,
+            End::Last => cursor.last()?,
+        }
+        if cursor.valid() {
+            spare.key.clear();
+            spare.key.extend_from_slice(cursor.key());
+            spare.value.clear();
+            spare.value.extend_from_slice(cursor.value());
+        }
+        Ok(cursor.valid())
     }
 }
 
