@@ -11,6 +11,7 @@
 //! every.rs       every function with arguments that cannot be: none crashes
 //! callers.rs     a script of calls, answered as Rust answers it
 //! programs.rs    the programs of tests/c, under the address sanitizer where there is one
+//! recipes.rs     the C blocks of docs/recipes.md
 //! install.rs     a staged install, found by pkg-config; the examples, built and run with it
 //! ```
 
@@ -25,6 +26,7 @@ mod header;
 mod install;
 mod programs;
 mod prototypes;
+mod recipes;
 mod symbols;
 mod toolchain;
 
@@ -90,12 +92,13 @@ fn main() -> ExitCode {
 }
 
 fn run(toolchain: &Toolchain, wanted: &str, tally: &mut Tally) {
-    let groups: [(&str, Group); 6] = [
+    let groups: [(&str, Group); 7] = [
         ("header", header::run),
         ("symbols", symbols::run),
         ("every", every::run),
         ("callers", callers::run),
         ("programs", |toolchain, tally| programs::run(toolchain, "", tally)),
+        ("recipes", recipes::run),
         ("install", install::run),
     ];
     let known = groups.iter().any(|(name, _)| name.contains(wanted));
