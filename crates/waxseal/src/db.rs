@@ -284,6 +284,20 @@ impl Db {
         self.inner.engine.recovery()
     }
 
+    /// Returns the environment that the store was opened with. A layer above takes its clock from it and learns whether
+    /// it may start threads, so that it works in a simulation like the engine.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// let db = waxseal::Db::memory()?;
+    /// assert!(db.env().clock.wall_micros() > 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn env(&self) -> &Env {
+        &self.inner.env
+    }
+
     /// Returns true if writes fail with `ReadOnly`: the store was opened for reading, recovery lacked space, or an
     /// error handler made it read-only.
     pub fn is_read_only(&self) -> bool {

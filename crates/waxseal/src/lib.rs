@@ -120,9 +120,9 @@ pub use waxseal_lsm::version::{Contents, Foreign, Marked};
 pub use waxseal_meta::{Seal, SealCounts};
 
 /// The engine's interfaces to the operating system: files, time, randomness. Replace them with [`Builder::fs`],
-/// [`Builder::clock`] or [`Builder::env`].
+/// [`Builder::clock`] or [`Builder::env`]. Layers above a store take theirs from [`Db::env`].
 pub mod env {
-    pub use waxseal_lsm::env::work::Mode;
+    pub use waxseal_lsm::env::work::{Mode, Signal, lock, spawn};
     pub use waxseal_lsm::env::{
         Clock, Dir, DirEntry, Env, File, Fs, Lock, Machine, ManualClock, Mapped, MemoryFs, Open, Random, RealFs,
         SeededRandom, SystemClock, SystemRandom,
