@@ -10,6 +10,7 @@ const STOREYS: &[&[&str]] = &[
     &["waxseal-registry"],
     &["waxseal-table"],
     &["waxseal"],
+    &["waxseal-files"],
     &[
         "waxseal-cli",
         "waxseal-ffi",

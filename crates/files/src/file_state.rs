@@ -1,0 +1,367 @@
+//! The state of a file that handles have open: its last commit, and the changes since.
+//!
+//! Changed chunks wait in memory until a flush commits them with the entry's size, times and digest in one batch. A
+//! chunk that is partly overwritten is read first, and so is a chunk that is overwritten as a whole: the file's digest
+//! changes by the difference of the chunk's digests.
+
+use std::collections::BTreeMap;
+
+use waxseal::Batch;
+
+use crate::content::{copy_padded, fill_holes, pieces, read_at, read_piece, visit_stored};
+use crate::digest::{Digest, without_trailing_zeros};
+use crate::entry::{Chunks, Content, Entry, MAX_INLINE_BYTES, chunk_count};
+use crate::error::{Error, ErrorKind, Result};
+use crate::families::Families;
+use crate::holes::Holes;
+use crate::ids::Ids;
+use crate::path::FilePath;
+use crate::reclaim::Pin;
+use crate::records::{ContentId, chunk_key, reclaim_key, reclaim_value};
+
+/// The id of a content that gets its id at the next flush.
+const UNASSIGNED: ContentId = 0;
+
+/// A range of at most this many chunks is deleted chunk by chunk.
+const POINT_DELETES: u32 = 16;
+
+/// The state of one open file.
+pub(crate) struct FileState {
+    /// `None` once the entry was removed or replaced: the file lives until its last handle is closed.
+    pub(crate) path: Option<FilePath>,
+    /// The entry as it was committed last.
+    pub(crate) committed: Entry,
+    /// The entry with all changes. The digests of changed chunks are those of the last commit.
+    current: Entry,
+    changed: BTreeMap<u32, ChangedChunk>,
+    /// Committed chunks from this number on were cut off.
+    cut: Option<u32>,
+    is_changed: bool,
+    /// Pins the committed content.
+    pub(crate) pin: Option<Pin>,
+    /// The chunk size of a content that this file gets.
+    chunk_bytes: u32,
+}
+
+/// A chunk that waits for the next flush.
+struct ChangedChunk {
+    /// Its content up to some place, with zeros behind it.
+    bytes: Vec<u8>,
+    /// The digest of the chunk in the last commit, as counted in the file's.
+    before: Digest,
+    /// Whether the last commit has a record for it.
+    is_stored: bool,
+}
+
+/// What a flush commits, apart from its batch.
+pub(crate) struct Flush {
+    pub(crate) entry: Entry,
+    /// A content that the entry no longer has, and the number that its chunks are below.
+    pub(crate) replaced: Option<(ContentId, u32)>,
+    /// The content of a file without a path, whose chunks have grown.
+    pub(crate) orphaned: Option<(ContentId, u32)>,
+}
+
+impl FileState {
+    pub(crate) fn new(path: FilePath, entry: Entry, pin: Option<Pin>, chunk_bytes: u32) -> FileState {
+        FileState {
+            path: Some(path),
+            current: entry.clone(),
+            committed: entry,
+            changed: BTreeMap::new(),
+            cut: None,
+            is_changed: false,
+            pin,
+            chunk_bytes,
+        }
+    }
+
+    /// Returns the entry with all changes. Its digest is that of the last commit until a flush.
+    pub(crate) fn current(&self) -> &Entry {
+        &self.current
+    }
+
+    pub(crate) fn size(&self) -> u64 {
+        self.current.metadata.size
+    }
+
+    pub(crate) fn is_changed(&self) -> bool {
+        self.is_changed
+    }
+
+    /// Returns the bytes of memory that changed chunks take.
+    pub(crate) fn changed_bytes(&self) -> usize {
+        self.changed.values().map(|chunk| chunk.bytes.capacity()).sum()
+    }
+
+    /// Sets attributes of the committed entry and of the changed one, after a commit of the former.
+    pub(crate) fn set_attributes(&mut self, change: impl Fn(&mut Entry)) {
+        change(&mut self.committed);
+        change(&mut self.current);
+    }
+
+    /// Reads like `content::read_at`, with all changes.
+    pub(crate) fn read_at(&self, families: &Families, offset: u64, out: &mut [u8]) -> Result<usize> {
+        let (view, size) = (families.latest(), self.size());
+        let content = self.current.content()?;
+        let Content::Chunks(chunks) = content else {
+            return read_at(view, content, size, offset, out);
+        };
+        let length = size.saturating_sub(offset).min(out.len() as u64) as usize;
+        for piece in pieces(chunks.chunk_bytes, offset, length) {
+            let out = &mut out[piece.place..piece.place + piece.length];
+            match self.changed.get(&piece.number) {
+                Some(chunk) => copy_padded(&chunk.bytes, piece.from, out),
+                None => read_piece(view, chunks, &piece, out)?,
+            }
+        }
+        Ok(length)
+    }
+
+    /// Writes at a position. Bytes between the end and the position become zeros.
+    pub(crate) fn write_at(&mut self, families: &Families, offset: u64, bytes: &[u8], now: i64) -> Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let end = offset.checked_add(bytes.len() as u64).ok_or_else(beyond_all_files)?;
+        chunk_count(end, self.chunks().chunk_bytes)?;
+        if end > self.size() {
+            self.grow(end)?;
+        }
+        for piece in pieces(self.chunks().chunk_bytes, offset, bytes.len()) {
+            let chunk = self.load(families, piece.number)?;
+            let end = piece.from + piece.length;
+            if chunk.bytes.len() < end {
+                chunk.bytes.resize(end, 0);
+            }
+            chunk.bytes[piece.from..end].copy_from_slice(&bytes[piece.place..piece.place + piece.length]);
+        }
+        self.touch(now);
+        Ok(())
+    }
+
+    /// Sets the length. A longer file ends in zeros. A shorter one loses the rest, which costs a read of its chunks or
+    /// of those that stay, whichever are fewer, for the digest.
+    pub(crate) fn set_len(&mut self, families: &Families, size: u64, now: i64) -> Result<()> {
+        chunk_count(size, self.chunks().chunk_bytes)?;
+        match size {
+            _ if size >= self.size() => self.grow(size)?,
+            0 => self.clear(),
+            _ => self.shorten(families, size)?,
+        }
+        self.touch(now);
+        Ok(())
+    }
+
+    fn touch(&mut self, now: i64) {
+        (self.current.metadata.mtime, self.current.metadata.ctime) = (now, now);
+        self.is_changed = true;
+    }
+
+    /// Returns the chunks of the changed content. An inline content becomes a chunk that waits.
+    fn chunks(&mut self) -> &mut Chunks {
+        use crate::entry::Body;
+        if let Body::File(content) = &mut self.current.body {
+            if let Content::Inline(bytes) = content {
+                let bytes = std::mem::take(bytes);
+                if !bytes.is_empty() {
+                    let before = Digest::of_chunk(0, &bytes);
+                    self.changed.insert(0, ChangedChunk { bytes, before, is_stored: false });
+                }
+                let chunk_bytes = self.chunk_bytes;
+                *content = Content::Chunks(Chunks { id: UNASSIGNED, chunk_bytes, holes: Holes::default() });
+            }
+            if let Content::Chunks(chunks) = content {
+                return chunks;
+            }
+        }
+        unreachable!("only files are opened")
+    }
+
+    fn count(&mut self) -> u32 {
+        let size = self.size();
+        let chunk_bytes = self.chunks().chunk_bytes;
+        chunk_count(size, chunk_bytes).unwrap_or(u32::MAX)
+    }
+
+    fn grow(&mut self, size: u64) -> Result<()> {
+        let before = self.count();
+        let after = chunk_count(size, self.chunks().chunk_bytes)?;
+        self.chunks().holes.insert(before, after);
+        self.current.metadata.size = size;
+        Ok(())
+    }
+
+    /// Drops all content. What was stored is left to the reclaimer.
+    fn clear(&mut self) {
+        let chunk_bytes = self.chunk_bytes;
+        *self.chunks() = Chunks { id: UNASSIGNED, chunk_bytes, holes: Holes::default() };
+        self.changed.clear();
+        self.cut = None;
+        (self.current.metadata.size, self.current.metadata.digest) = (0, Digest::default());
+    }
+
+    fn shorten(&mut self, families: &Families, size: u64) -> Result<()> {
+        let chunk_bytes = self.chunks().chunk_bytes;
+        let (kept, before) = (chunk_count(size, chunk_bytes)?, self.count());
+        let digest = self.digest_of_first(families, kept, before)?;
+        let tail = (size % u64::from(chunk_bytes)) as usize;
+        if tail > 0 && !self.chunks().holes.contains(kept - 1) {
+            // Bytes behind the end must not come back when the file grows again.
+            self.load(families, kept - 1)?.bytes.truncate(tail);
+        }
+        drop(self.changed.split_off(&kept));
+        self.chunks().holes.truncate(kept);
+        self.cut = Some(self.cut.unwrap_or(u32::MAX).min(kept));
+        (self.current.metadata.size, self.current.metadata.digest) = (size, digest);
+        Ok(())
+    }
+
+    /// Returns the sum of the committed digests of the first chunks, out of `count` that are counted now.
+    fn digest_of_first(&mut self, families: &Families, kept: u32, count: u32) -> Result<Digest> {
+        let stored = |holes: &Holes, start: u32, end: u32| {
+            let runs: Vec<(u32, u32)> = holes.stored_runs(count).collect();
+            runs.into_iter().map(move |(from, to)| (from.max(start), to.min(end))).filter(|(from, to)| from < to)
+        };
+        let length = |runs: &[(u32, u32)]| runs.iter().map(|(from, to)| u64::from(to - from)).sum::<u64>();
+        let holes = self.chunks().holes.clone();
+        let first: Vec<_> = stored(&holes, 0, kept).collect();
+        let rest: Vec<_> = stored(&holes, kept, count).collect();
+        let is_rest_shorter = length(&rest) <= length(&first);
+        let (runs, mut digest) =
+            if is_rest_shorter { (rest, self.current.metadata.digest) } else { (first, Digest::default()) };
+        for number in runs.into_iter().flat_map(|(from, to)| from..to) {
+            let own = match self.changed.get(&number) {
+                Some(chunk) => chunk.before,
+                None => {
+                    let Chunks { id, chunk_bytes, .. } = *self.chunks();
+                    visit_stored(families.latest(), (id, chunk_bytes), number, |bytes| Digest::of_chunk(number, bytes))?
+                }
+            };
+            if is_rest_shorter {
+                digest -= own;
+            } else {
+                digest += own;
+            }
+        }
+        Ok(digest)
+    }
+
+    /// Returns a chunk among those that wait, after reading it if it is stored.
+    fn load(&mut self, families: &Families, number: u32) -> Result<&mut ChangedChunk> {
+        if !self.changed.contains_key(&number) {
+            let chunks = self.chunks();
+            let chunk = if chunks.holes.contains(number) {
+                chunks.holes.remove(number, number + 1);
+                ChangedChunk { bytes: Vec::new(), before: Digest::default(), is_stored: false }
+            } else {
+                let content = (chunks.id, chunks.chunk_bytes);
+                let bytes = visit_stored(families.latest(), content, number, <[u8]>::to_vec)?;
+                ChangedChunk { before: Digest::of_chunk(number, &bytes), bytes, is_stored: true }
+            };
+            self.changed.insert(number, chunk);
+        }
+        self.changed.get_mut(&number).ok_or_else(|| Error::invalid("a chunk that was not loaded"))
+    }
+
+    /// Adds all changes to a batch. The state stays as it is until `flushed`.
+    pub(crate) fn flush_into(&self, families: &Families, ids: &Ids, batch: &mut Batch) -> Result<Flush> {
+        let mut entry = self.current.clone();
+        let size = entry.metadata.size;
+        if let Content::Chunks(chunks) = self.current.content()? {
+            let (content, digest) = match chunks.id == UNASSIGNED && size <= MAX_INLINE_BYTES as u64 {
+                true => self.inline(size),
+                false => self.put_chunks(families, ids, batch, chunks.clone(), size)?,
+            };
+            entry.set_content(content, size, digest);
+        }
+        let (before, after) = (self.committed.stored_content(), entry.stored_content());
+        let replaced = before.filter(|(id, _)| after.is_none_or(|(other, _)| other != *id));
+        let mut orphaned = None;
+        match &self.path {
+            Some(path) => {
+                families.put_entry(batch, path, &entry);
+                if let Some((id, chunks)) = replaced {
+                    batch.put(&families.chunks, reclaim_key(id), reclaim_value(chunks));
+                }
+            }
+            // Nothing names the content; what it had before is recorded already.
+            None => {
+                orphaned = after.map(|(id, _)| (id, u32::MAX));
+                if let Some((id, chunks)) = orphaned {
+                    batch.put(&families.chunks, reclaim_key(id), reclaim_value(chunks));
+                }
+            }
+        }
+        Ok(Flush { entry, replaced, orphaned })
+    }
+
+    fn inline(&self, size: u64) -> (Content, Digest) {
+        let mut bytes = vec![0; size as usize];
+        if let Some(chunk) = self.changed.get(&0) {
+            copy_padded(&chunk.bytes, 0, &mut bytes);
+        }
+        let digest = Digest::of_chunk(0, &bytes);
+        (Content::Inline(bytes), digest)
+    }
+
+    fn put_chunks(
+        &self,
+        families: &Families,
+        ids: &Ids,
+        batch: &mut Batch,
+        mut chunks: Chunks,
+        size: u64,
+    ) -> Result<(Content, Digest)> {
+        if chunks.id == UNASSIGNED {
+            chunks.id = ids.next(families)?;
+        }
+        if let (Some(cut), Some((id, count))) = (self.cut, self.committed.stored_content())
+            && id == chunks.id
+            && cut < count
+        {
+            match count - cut {
+                few if few <= POINT_DELETES => {
+                    for number in cut..count {
+                        batch.delete(&families.chunks, chunk_key(id, number));
+                    }
+                }
+                _ => {
+                    batch.delete_range(&families.chunks, chunk_key(id, cut)..chunk_key(id, count));
+                }
+            }
+        }
+        let mut digest = self.current.metadata.digest;
+        for (number, chunk) in &self.changed {
+            let span = size.saturating_sub(u64::from(*number) * u64::from(chunks.chunk_bytes));
+            let span = usize::try_from(span).unwrap_or(usize::MAX).min(chunk.bytes.len());
+            let bytes = without_trailing_zeros(&chunk.bytes[..span]);
+            digest -= chunk.before;
+            digest += Digest::of_chunk(*number, bytes);
+            if !bytes.is_empty() {
+                batch.put(&families.chunks, chunk_key(chunks.id, *number), bytes);
+                continue;
+            }
+            chunks.holes.insert(*number, number + 1);
+            if chunk.is_stored {
+                batch.delete(&families.chunks, chunk_key(chunks.id, *number));
+            }
+        }
+        fill_holes(families, batch, chunks.id, &mut chunks.holes)?;
+        Ok((Content::Chunks(chunks), digest))
+    }
+
+    /// Notes that the changes were committed. `pin` pins the content that the entry has now.
+    pub(crate) fn flushed(&mut self, entry: Entry, pin: Option<Pin>) {
+        self.current = entry.clone();
+        self.committed = entry;
+        self.changed.clear();
+        self.cut = None;
+        self.is_changed = false;
+        self.pin = pin;
+    }
+}
+
+fn beyond_all_files() -> Error {
+    Error::of(ErrorKind::TooLarge, "a position beyond the end of every file")
+}

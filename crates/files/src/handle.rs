@@ -1,0 +1,322 @@
+//! Handles of open files.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::entry::not_a_file;
+use crate::error::{Error, ErrorKind, Result};
+use crate::file_state::FileState;
+use crate::metadata::{FileKind, Metadata, SetAttributes};
+use crate::open_files::OpenFile;
+use crate::path::FilePath;
+use crate::store::Files;
+
+/// How a file is opened.
+///
+/// ```
+/// # fn main() -> waxseal_files::Result<()> {
+/// # let fs = waxseal_files::FileStore::open(&waxseal::Db::memory()?, "files")?;
+/// use waxseal_files::OpenOptions;
+///
+/// let log = fs.open_with("log", &OpenOptions::new().create(true).append(true))?;
+/// log.append(b"one line\n")?;
+/// log.close()?; // commits what waits in memory
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[must_use]
+pub struct OpenOptions {
+    read: bool,
+    write: bool,
+    append: bool,
+    truncate: bool,
+    create: bool,
+    create_new: bool,
+    attributes: SetAttributes,
+}
+
+impl OpenOptions {
+    /// Allows nothing yet.
+    pub fn new() -> OpenOptions {
+        OpenOptions::default()
+    }
+
+    /// Allows reads.
+    pub fn read(mut self, read: bool) -> OpenOptions {
+        self.read = read;
+        self
+    }
+
+    /// Allows writes.
+    pub fn write(mut self, write: bool) -> OpenOptions {
+        self.write = write;
+        self
+    }
+
+    /// Allows writes, all at the end of the file.
+    pub fn append(mut self, append: bool) -> OpenOptions {
+        self.append = append;
+        self
+    }
+
+    /// Removes the content of an existing file.
+    pub fn truncate(mut self, truncate: bool) -> OpenOptions {
+        self.truncate = truncate;
+        self
+    }
+
+    /// Creates the file if it does not exist.
+    pub fn create(mut self, create: bool) -> OpenOptions {
+        self.create = create;
+        self
+    }
+
+    /// Creates the file, and fails with `Exists` if it exists.
+    pub fn create_new(mut self, create_new: bool) -> OpenOptions {
+        self.create_new = create_new;
+        self
+    }
+
+    /// Sets the attributes of a file that is created.
+    pub fn attributes(mut self, attributes: SetAttributes) -> OpenOptions {
+        self.attributes = attributes;
+        self
+    }
+
+    fn is_writing(&self) -> bool {
+        self.write || self.append
+    }
+}
+
+/// An open file. May be used from any thread; all handles of one file see one content.
+///
+/// Writes change the file in place. They wait in memory, 64 MiB for all files of the store, until [`flush`](File::flush),
+/// [`sync`](File::sync) or [`close`](File::close) commits them in one atomic step. Readers without a handle and
+/// snapshots see the last commit. If memory is full, a write commits the file that has changed most.
+///
+/// A handle keeps its file when the path is removed, replaced or renamed. Dropping it flushes and ignores an error: call
+/// `close` to learn of it.
+///
+/// ```
+/// # fn main() -> waxseal_files::Result<()> {
+/// # let fs = waxseal_files::FileStore::open(&waxseal::Db::memory()?, "files")?;
+/// fs.write("data", "0123456789")?;
+/// let file = fs.open_with("data", &waxseal_files::OpenOptions::new().read(true).write(true))?;
+/// file.write_at(b"ab", 4)?;
+/// let mut buffer = [0; 4];
+/// assert_eq!(file.read_at(&mut buffer, 3)?, 4);
+/// assert_eq!(&buffer, b"3ab6");
+/// assert_eq!(fs.read("data")?, b"0123456789"); // the last commit
+/// file.flush()?;
+/// assert_eq!(fs.read("data")?, b"0123ab6789");
+/// # Ok(())
+/// # }
+/// ```
+pub struct File {
+    fs: Files,
+    file: Arc<OpenFile>,
+    options: OpenOptions,
+    is_closed: bool,
+}
+
+impl Files {
+    /// Opens a file for reading. Errors: as for `read`.
+    pub fn open(&self, path: impl AsRef<[u8]>) -> Result<File> {
+        self.open_with(path, &OpenOptions::new().read(true))
+    }
+
+    /// Opens a file. Errors: as for `read`; `Exists`; `Invalid` for options that allow nothing, or that create or
+    /// truncate without allowing writes.
+    pub fn open_with(&self, path: impl AsRef<[u8]>, options: &OpenOptions) -> Result<File> {
+        let path = FilePath::parse(path.as_ref())?;
+        let OpenOptions { read, truncate, create, create_new, .. } = *options;
+        if !read && !options.is_writing() || (truncate || create || create_new) && !options.is_writing() {
+            return Err(Error::invalid("open a file for reading or writing; create and truncate need writing"));
+        }
+        if options.is_writing() {
+            self.check_writable()?;
+        }
+        if create_new {
+            self.create_node(path.display(), FileKind::File, &options.attributes)?;
+        }
+        loop {
+            match self.open_existing(&path, options) {
+                Err(error) if create && error.kind() == ErrorKind::NotFound => {
+                    match self.create_node(path.display(), FileKind::File, &options.attributes) {
+                        Err(error) if error.kind() == ErrorKind::Exists => {} // created meanwhile
+                        created => created?,
+                    }
+                }
+                opened => {
+                    let file = opened?;
+                    if truncate {
+                        file.set_len(0)?;
+                    }
+                    return Ok(file);
+                }
+            }
+        }
+    }
+
+    fn open_existing(&self, path: &FilePath, options: &OpenOptions) -> Result<File> {
+        let _locked = self.shared.namespace.lock_for_reading(path);
+        let entry = self.families.latest().entry(path)?;
+        if entry.metadata.kind != FileKind::File {
+            return Err(not_a_file(entry.metadata.kind).at(path.display()));
+        }
+        let file = self.shared.open_files.open(entry, |entry| {
+            let pin = self.pin_of(&entry);
+            FileState::new(path.clone(), entry, pin, self.shared.chunk_bytes)
+        });
+        Ok(File { fs: self.clone(), file, options: *options, is_closed: false })
+    }
+
+    /// Appends to a file, which is created if it does not exist, and commits. Errors: as for `open`.
+    pub fn append(&self, path: impl AsRef<[u8]>, bytes: impl AsRef<[u8]>) -> Result<()> {
+        let file = self.open_with(path, &OpenOptions::new().append(true).create(true))?;
+        file.append(bytes.as_ref())?;
+        file.close()
+    }
+
+    /// Sets the length of a file, and commits. A longer file ends in zeros. Errors: as for `open`; `TooLarge`.
+    pub fn truncate(&self, path: impl AsRef<[u8]>, size: u64) -> Result<()> {
+        let file = self.open_with(path, &OpenOptions::new().write(true))?;
+        file.set_len(size)?;
+        file.close()
+    }
+}
+
+impl File {
+    /// Returns the inode number.
+    pub fn inode(&self) -> u64 {
+        self.file.inode()
+    }
+
+    /// Returns the attributes, with changes that wait in memory. The digest is that of the last commit.
+    pub fn metadata(&self) -> Metadata {
+        self.file.read().current().metadata
+    }
+
+    /// Returns the path, which follows renames; `None` once the file was removed or replaced.
+    pub fn path(&self) -> Option<Vec<u8>> {
+        self.file.read().path.as_ref().map(FilePath::display)
+    }
+
+    /// Reads from a position. Returns the number of bytes, which is short at the end of the file only.
+    ///
+    /// Errors: `BadHandle` if the handle is not for reading; `Corruption` if a byte is damaged or missing, and `out`
+    /// holds nothing to rely on then.
+    pub fn read_at(&self, out: &mut [u8], offset: u64) -> Result<usize> {
+        self.allow(self.options.read, "reading")?;
+        let state = self.file.read();
+        state.read_at(&self.fs.families, offset, out).map_err(|error| self.of_file(error, &state))
+    }
+
+    /// Writes at a position, or at the end if the handle appends. Bytes between the end and the position become zeros.
+    ///
+    /// Errors: `BadHandle` if the handle is not for writing; `TooLarge`; `Corruption` if a chunk that changes is damaged.
+    pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        let position = if self.options.append { None } else { Some(offset) };
+        self.write_by(bytes, position).map(drop)
+    }
+
+    /// Writes at the end. Returns the position. Errors: as for `write_at`.
+    pub fn append(&self, bytes: &[u8]) -> Result<u64> {
+        self.write_by(bytes, None)
+    }
+
+    fn write_by(&self, bytes: &[u8], position: Option<u64>) -> Result<u64> {
+        self.allow(self.options.is_writing(), "writing")?;
+        let now = self.fs.now();
+        let (position, is_full) = {
+            let mut state = self.file.write();
+            let position = position.unwrap_or(state.size());
+            let written = state.write_at(&self.fs.families, position, bytes, now);
+            let is_full = self.file.account(&state);
+            written.map_err(|error| self.of_file(error, &state))?;
+            (position, is_full)
+        };
+        if is_full {
+            self.relieve()?;
+        }
+        Ok(position)
+    }
+
+    /// Commits the files that have changed most, until the changes of all fit into memory again.
+    fn relieve(&self) -> Result<()> {
+        if let Some(file) = self.fs.shared.open_files.most_changed() {
+            self.fs.flush_file(&file)?;
+        }
+        Ok(())
+    }
+
+    /// Sets the length. A longer file ends in zeros, in a hole as far as chunks go. Errors: as for `write_at`.
+    ///
+    /// A shorter file costs a read of the chunks that are cut off or of those that stay, whichever are fewer, unless
+    /// the length is 0.
+    pub fn set_len(&self, size: u64) -> Result<()> {
+        self.allow(self.options.is_writing(), "writing")?;
+        let now = self.fs.now();
+        let mut state = self.file.write();
+        let set = state.set_len(&self.fs.families, size, now);
+        self.file.account(&state);
+        set.map_err(|error| self.of_file(error, &state))
+    }
+
+    /// Commits all changes of the file in one step, with size, times and digest.
+    pub fn flush(&self) -> Result<()> {
+        self.fs.flush_file(&self.file)?;
+        self.fs.settle()
+    }
+
+    /// Commits all changes and makes them durable.
+    pub fn sync(&self) -> Result<()> {
+        self.fs.flush_file(&self.file)?;
+        self.fs.sync()
+    }
+
+    /// Gives the handle back after a flush. The last handle of a removed file has nothing to flush.
+    pub fn close(mut self) -> Result<()> {
+        self.give_back()
+    }
+
+    fn give_back(&mut self) -> Result<()> {
+        if std::mem::replace(&mut self.is_closed, true) {
+            return Ok(());
+        }
+        let is_lost = self.fs.shared.open_files.is_last_handle(&self.file) && self.file.read().path.is_none();
+        let flushed = match self.options.is_writing() && !is_lost {
+            true => self.fs.flush_file(&self.file).and_then(|()| self.fs.settle()),
+            false => Ok(()),
+        };
+        self.fs.shared.open_files.close(&self.file);
+        flushed
+    }
+
+    fn allow(&self, is_allowed: bool, purpose: &str) -> Result<()> {
+        match is_allowed {
+            true => Ok(()),
+            false => Err(Error::of(ErrorKind::BadHandle, format!("the file was not opened for {purpose}"))),
+        }
+    }
+
+    fn of_file(&self, error: Error, state: &FileState) -> Error {
+        match &state.path {
+            Some(path) => error.at(path.display()),
+            None => error,
+        }
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        let _ = self.give_back();
+    }
+}
+
+impl fmt::Debug for File {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "File({})", self.inode())
+    }
+}

@@ -1,0 +1,313 @@
+//! Operations on single paths: create, remove, rename, attributes. Each is one batch.
+
+use waxseal::Batch;
+
+use crate::digest::Digest;
+use crate::entry::{Body, Content, Entry, MAX_LINK_BYTES, MAX_XATTR_BYTES, MAX_XATTR_NAME_BYTES};
+use crate::error::{Error, ErrorKind, Result};
+use crate::events::Verb;
+use crate::metadata::{FileKind, Metadata, SetAttributes};
+use crate::path::FilePath;
+use crate::records::{ContentId, reclaim_key};
+use crate::snapshot::no_attribute;
+use crate::store::{Files, shown};
+
+/// The condition under which `set_xattr` sets an attribute.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum XattrMode {
+    /// Creates or replaces.
+    #[default]
+    Set,
+    /// Fails with `Exists` if it exists.
+    Create,
+    /// Fails with `NoAttribute` if it does not exist.
+    Replace,
+}
+
+/// A new content of a file, in a batch that is not committed yet.
+pub(crate) struct NewContent {
+    pub(crate) batch: Batch,
+    pub(crate) content: Content,
+    pub(crate) size: u64,
+    pub(crate) digest: Digest,
+    /// The content has a reclaim record, which goes with the commit.
+    pub(crate) recorded: Option<ContentId>,
+}
+
+impl Files {
+    /// Creates a directory. Errors: `Exists`, `NotFound` or `NotDirectory` for the directory above.
+    pub fn mkdir(&self, path: impl AsRef<[u8]>) -> Result<()> {
+        self.mkdir_with(path, &SetAttributes::new())
+    }
+
+    /// [`mkdir`](Files::mkdir) with attributes.
+    pub fn mkdir_with(&self, path: impl AsRef<[u8]>, attributes: &SetAttributes) -> Result<()> {
+        self.create(path.as_ref(), FileKind::Directory, attributes, Body::Nothing)
+    }
+
+    /// Creates a directory and all directories above it that do not exist. Succeeds if it exists.
+    pub fn create_dir_all(&self, path: impl AsRef<[u8]>) -> Result<()> {
+        self.create_dirs(&FilePath::parse(path.as_ref())?)
+    }
+
+    fn create_dirs(&self, path: &FilePath) -> Result<()> {
+        match self.families.latest().metadata(path) {
+            Ok(metadata) if metadata.is_directory() => return Ok(()),
+            Ok(_) => return Err(exists(path)),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        if let Some(parent) = path.parent() {
+            self.create_dirs(&parent)?;
+        }
+        match self.mkdir(path.display()) {
+            Err(error) if error.kind() == ErrorKind::Exists => self.families.latest().directory(path).map(drop),
+            other => other,
+        }
+    }
+
+    /// Creates a symbolic link to `target`, which need not exist. Errors: as for `mkdir`; `Invalid` for an empty target
+    /// and one with a zero byte, `NameTooLong`.
+    pub fn symlink(&self, target: impl AsRef<[u8]>, path: impl AsRef<[u8]>) -> Result<()> {
+        self.symlink_with(target, path, &SetAttributes::new())
+    }
+
+    /// [`symlink`](Files::symlink) with attributes.
+    pub fn symlink_with(
+        &self,
+        target: impl AsRef<[u8]>,
+        path: impl AsRef<[u8]>,
+        attributes: &SetAttributes,
+    ) -> Result<()> {
+        let target = target.as_ref();
+        if target.is_empty() || target.contains(&0) {
+            return Err(Error::invalid("the target of a symbolic link has at least one byte, and none that is zero"));
+        }
+        if target.len() > MAX_LINK_BYTES {
+            let message = format!("the target of a symbolic link has at most {MAX_LINK_BYTES} bytes");
+            return Err(Error::of(ErrorKind::NameTooLong, message));
+        }
+        self.create(path.as_ref(), FileKind::Link, attributes, Body::Link(target.to_vec()))
+    }
+
+    /// Creates an empty file, a fifo or a socket. Errors: as for `mkdir`; `Invalid` for another kind.
+    pub fn create_node(&self, path: impl AsRef<[u8]>, kind: FileKind, attributes: &SetAttributes) -> Result<()> {
+        match kind {
+            FileKind::File => self.create(path.as_ref(), kind, attributes, Body::File(Content::default())),
+            FileKind::Fifo | FileKind::Socket => self.create(path.as_ref(), kind, attributes, Body::Nothing),
+            FileKind::Directory | FileKind::Link => Err(Error::invalid("use `mkdir` or `symlink`")),
+        }
+    }
+
+    fn create(&self, path: &[u8], kind: FileKind, attributes: &SetAttributes, body: Body) -> Result<()> {
+        let path = FilePath::parse(path)?;
+        self.check_writable()?;
+        let Some(parent) = path.parent() else { return Err(exists(&path)) };
+        let mut entry = self.new_entry(kind, attributes)?;
+        if let Body::Link(target) = &body {
+            entry.metadata.size = target.len() as u64;
+        }
+        entry.body = body;
+        {
+            let _locked = self.shared.namespace.lock([&parent]);
+            let view = self.families.latest();
+            let directory = view.directory(&parent).map_err(|error| of_path(error, &path))?;
+            if view.find(&path)?.is_some() {
+                return Err(exists(&path));
+            }
+            let mut batch = self.families.batch();
+            self.families.put_entry(&mut batch, &path, &entry);
+            self.touch_directory(&mut batch, &parent, directory, entry.metadata.ctime);
+            self.families.commit(batch)?;
+        }
+        self.log(Verb::Create, &path, || shown(&path))?;
+        self.settle()
+    }
+
+    /// Gives a file a new content: swaps its entry, or creates it. An entry that is replaced keeps its owner, mode and
+    /// extended attributes.
+    pub(crate) fn swap(&self, path: &FilePath, attributes: &SetAttributes, new: NewContent) -> Result<Metadata> {
+        let Some(parent) = path.parent() else { return Err(crate::entry::not_a_file(FileKind::Directory).at("")) };
+        let mut entry = self.new_entry(FileKind::File, attributes)?;
+        entry.set_content(new.content, new.size, new.digest);
+        let mut batch = new.batch;
+        let verb = {
+            let _locked = self.shared.namespace.lock([&parent]);
+            let view = self.families.latest();
+            let directory = view.directory(&parent).map_err(|error| of_path(error, path))?;
+            let old = view.find(path)?;
+            let mut released = None;
+            match &old {
+                Some(old) => {
+                    old.content().map_err(|error| error.at(path.display()))?;
+                    (entry.metadata.mode, entry.metadata.uid, entry.metadata.gid) =
+                        (old.metadata.mode, old.metadata.uid, old.metadata.gid);
+                    attributes.apply(&mut entry.metadata);
+                    entry.xattrs.clone_from(&old.xattrs);
+                    released = self.release(&mut batch, old);
+                }
+                None => self.touch_directory(&mut batch, &parent, directory, entry.metadata.ctime),
+            }
+            self.families.put_entry(&mut batch, path, &entry);
+            if let Some(id) = new.recorded {
+                batch.delete(&self.families.chunks, reclaim_key(id));
+            }
+            self.families.commit(batch)?;
+            if let Some(old) = &old {
+                self.shared.open_files.unlink(old.metadata.inode);
+            }
+            self.shared.reclaimer.add(released);
+            if old.is_some() { Verb::Write } else { Verb::Create }
+        };
+        self.log(verb, path, || shown(path))?;
+        self.settle()?;
+        Ok(entry.metadata)
+    }
+
+    /// Removes a file, link, fifo or socket. Handles keep the content of an open file. Errors: as for `stat`;
+    /// `IsDirectory`.
+    pub fn remove(&self, path: impl AsRef<[u8]>) -> Result<()> {
+        self.remove_entry(path.as_ref(), |_, entry, path| match entry.metadata.kind {
+            FileKind::Directory => Err(crate::entry::not_a_file(FileKind::Directory).at(path.display())),
+            _ => Ok(()),
+        })
+    }
+
+    /// Removes an empty directory. Errors: as for `stat`; `NotDirectory`, `NotEmpty`, `Busy` for the root.
+    pub fn remove_dir(&self, path: impl AsRef<[u8]>) -> Result<()> {
+        self.remove_entry(path.as_ref(), |fs, _, path| {
+            fs.families.latest().directory(path)?;
+            fs.check_empty(path)
+        })
+    }
+
+    /// Fails with `NotEmpty` if a directory has entries.
+    pub(crate) fn check_empty(&self, path: &FilePath) -> Result<()> {
+        match self.families.latest().has_children(path)? {
+            true => Err(Error::of(ErrorKind::NotEmpty, "the directory is not empty").at(path.display())),
+            false => Ok(()),
+        }
+    }
+
+    fn remove_entry(&self, path: &[u8], check: impl Fn(&Files, &Entry, &FilePath) -> Result<()>) -> Result<()> {
+        let path = FilePath::parse(path)?;
+        self.check_writable()?;
+        let Some(parent) = path.parent() else { return Err(is_root()) };
+        {
+            let _locked = self.shared.namespace.lock_entry(&path);
+            let view = self.families.latest();
+            let entry = view.entry(&path)?;
+            check(self, &entry, &path)?;
+            let mut batch = self.families.batch();
+            batch.delete(&self.families.entries, path.key());
+            let released = self.release(&mut batch, &entry);
+            self.touch_directory(&mut batch, &parent, view.directory(&parent)?, self.now());
+            self.families.commit(batch)?;
+            self.shared.open_files.unlink(entry.metadata.inode);
+            self.shared.reclaimer.add(released);
+        }
+        self.log(Verb::Remove, &path, || shown(&path))?;
+        self.settle()
+    }
+
+    /// Sets attributes. Errors: as for `stat`; `Invalid` for a mode beyond `0o7777`.
+    pub fn set_attributes(&self, path: impl AsRef<[u8]>, attributes: &SetAttributes) -> Result<()> {
+        attributes.check()?;
+        self.change(path.as_ref(), |entry| {
+            attributes.apply(&mut entry.metadata);
+            Ok(())
+        })
+    }
+
+    /// Sets an extended attribute. Errors: as for `stat`; `Exists` or `NoAttribute`, as the mode says; `Invalid` for an
+    /// empty name and one with a zero byte, `NameTooLong`; `NoSpace` if all attributes of the entry would have more than
+    /// 2,048 bytes.
+    pub fn set_xattr(
+        &self,
+        path: impl AsRef<[u8]>,
+        name: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        mode: XattrMode,
+    ) -> Result<()> {
+        let (name, value) = (name.as_ref(), value.as_ref());
+        if name.is_empty() || name.contains(&0) {
+            return Err(Error::invalid("the name of an attribute has at least one byte, and none that is zero"));
+        }
+        if name.len() > MAX_XATTR_NAME_BYTES {
+            let message = format!("the name of an attribute has at most {MAX_XATTR_NAME_BYTES} bytes");
+            return Err(Error::of(ErrorKind::NameTooLong, message));
+        }
+        self.change(path.as_ref(), |entry| {
+            match (mode, entry.xattrs.contains_key(name)) {
+                (XattrMode::Create, true) => return Err(Error::of(ErrorKind::Exists, "the attribute exists")),
+                (XattrMode::Replace, false) => return Err(no_attribute()),
+                _ => {}
+            }
+            let others = entry.xattrs.iter().filter(|(other, _)| &other[..] != name);
+            let bytes: usize = others.map(|(name, value)| name.len() + value.len()).sum();
+            if bytes + name.len() + value.len() > MAX_XATTR_BYTES {
+                let message = format!("the extended attributes of an entry have at most {MAX_XATTR_BYTES} bytes");
+                return Err(Error::of(ErrorKind::NoSpace, message));
+            }
+            entry.xattrs.insert(name.to_vec(), value.to_vec());
+            Ok(())
+        })
+    }
+
+    /// Removes an extended attribute. Errors: as for `stat`; `NoAttribute`.
+    pub fn remove_xattr(&self, path: impl AsRef<[u8]>, name: impl AsRef<[u8]>) -> Result<()> {
+        self.change(path.as_ref(), |entry| match entry.xattrs.remove(name.as_ref()) {
+            Some(_) => Ok(()),
+            None => Err(no_attribute()),
+        })
+    }
+
+    /// Changes the attributes of an entry, and of the file that handles have open.
+    fn change(&self, path: &[u8], change: impl Fn(&mut Entry) -> Result<()>) -> Result<()> {
+        let path = FilePath::parse(path)?;
+        self.check_writable()?;
+        {
+            let _locked = self.shared.namespace.lock_entry(&path);
+            let mut entry = self.families.latest().entry(&path)?;
+            change(&mut entry).map_err(|error| error.at(path.display()))?;
+            entry.metadata.ctime = self.now();
+            let mut batch = self.families.batch();
+            self.families.put_entry(&mut batch, &path, &entry);
+            self.families.commit(batch)?;
+            if let Some(file) = self.shared.open_files.find(entry.metadata.inode) {
+                let changed = &entry;
+                file.write().set_attributes(|own| {
+                    let Metadata { mode, uid, gid, mtime, ctime, .. } = changed.metadata;
+                    let metadata = &mut own.metadata;
+                    (metadata.mode, metadata.uid, metadata.gid) = (mode, uid, gid);
+                    (metadata.mtime, metadata.ctime) = (mtime, ctime);
+                    own.xattrs.clone_from(&changed.xattrs);
+                });
+            }
+        }
+        self.settle()
+    }
+}
+
+/// Replaces the path in an error about a directory above by the path that the caller named.
+pub(crate) fn of_path(error: Error, path: &FilePath) -> Error {
+    match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotDirectory => Error::of(
+            error.kind(),
+            match error.kind() {
+                ErrorKind::NotFound => "the directory that would hold it does not exist",
+                _ => "a component above it is not a directory",
+            },
+        )
+        .at(path.display()),
+        _ => error,
+    }
+}
+
+pub(crate) fn exists(path: &FilePath) -> Error {
+    Error::of(ErrorKind::Exists, "the path exists").at(path.display())
+}
+
+pub(crate) fn is_root() -> Error {
+    Error::of(ErrorKind::Busy, "the root cannot be removed or renamed").at("")
+}

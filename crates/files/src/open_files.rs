@@ -1,0 +1,171 @@
+//! The files that handles have open, by inode number.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use waxseal::env::lock;
+
+use crate::entry::Entry;
+use crate::file_state::FileState;
+use crate::path::FilePath;
+
+/// Most bytes of changed chunks of one store that wait in memory.
+pub(crate) const MAX_CHANGED_BYTES: usize = 64 << 20;
+
+/// The open files of one store.
+#[derive(Default)]
+pub(crate) struct OpenFiles {
+    table: Mutex<HashMap<u64, Opened>>,
+    /// The number of files in the table, for readers that look for none.
+    count: AtomicUsize,
+    changed_bytes: Arc<AtomicUsize>,
+}
+
+struct Opened {
+    file: Arc<OpenFile>,
+    handles: usize,
+}
+
+/// A file that one or more handles have open.
+pub(crate) struct OpenFile {
+    inode: u64,
+    state: RwLock<FileState>,
+    /// The part of the store's changed bytes that is this file's.
+    own_bytes: AtomicUsize,
+    store_bytes: Arc<AtomicUsize>,
+}
+
+impl OpenFile {
+    pub(crate) fn inode(&self) -> u64 {
+        self.inode
+    }
+
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, FileState> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, FileState> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts the changed bytes of a state that was written to. Returns true if the store should flush.
+    pub(crate) fn account(&self, state: &FileState) -> bool {
+        let now = state.changed_bytes();
+        let before = self.own_bytes.swap(now, Ordering::Relaxed);
+        self.store_bytes.fetch_add(now.wrapping_sub(before), Ordering::Relaxed); // wraps to a subtraction
+        self.store_bytes.load(Ordering::Relaxed) > MAX_CHANGED_BYTES
+    }
+}
+
+impl Drop for OpenFile {
+    fn drop(&mut self) {
+        self.store_bytes.fetch_sub(*self.own_bytes.get_mut(), Ordering::Relaxed);
+    }
+}
+
+impl OpenFiles {
+    /// Returns the open file of an inode with one more handle. `open` returns the state of a file that no handle has
+    /// open.
+    pub(crate) fn open(&self, entry: Entry, open: impl FnOnce(Entry) -> FileState) -> Arc<OpenFile> {
+        let inode = entry.metadata.inode;
+        let mut table = lock(&self.table);
+        let opened = table.entry(inode).or_insert_with(|| {
+            let file = Arc::new(OpenFile {
+                inode,
+                state: RwLock::new(open(entry)),
+                own_bytes: AtomicUsize::new(0),
+                store_bytes: Arc::clone(&self.changed_bytes),
+            });
+            Opened { file, handles: 0 }
+        });
+        opened.handles += 1;
+        let file = Arc::clone(&opened.file);
+        self.count.store(table.len(), Ordering::Release);
+        file
+    }
+
+    /// Returns the open file of an inode, if a handle has it open. Costs one load if no file is open.
+    pub(crate) fn find(&self, inode: u64) -> Option<Arc<OpenFile>> {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        lock(&self.table).get(&inode).map(|opened| Arc::clone(&opened.file))
+    }
+
+    /// Returns all open files.
+    pub(crate) fn all(&self) -> Vec<Arc<OpenFile>> {
+        lock(&self.table).values().map(|opened| Arc::clone(&opened.file)).collect()
+    }
+
+    /// Returns the file with the most changed bytes.
+    pub(crate) fn most_changed(&self) -> Option<Arc<OpenFile>> {
+        self.all().into_iter().max_by_key(|file| file.own_bytes.load(Ordering::Relaxed))
+    }
+
+    /// Returns true if `file` has one handle only.
+    pub(crate) fn is_last_handle(&self, file: &OpenFile) -> bool {
+        lock(&self.table).get(&file.inode).is_some_and(|opened| opened.handles == 1)
+    }
+
+    /// Gives a handle back.
+    pub(crate) fn close(&self, file: &OpenFile) {
+        let mut table = lock(&self.table);
+        let Some(opened) = table.get_mut(&file.inode) else { return };
+        opened.handles -= 1;
+        let last = if opened.handles == 0 { table.remove(&file.inode) } else { None };
+        self.count.store(table.len(), Ordering::Release);
+        drop(table);
+        drop(last); // gives the pin back
+    }
+
+    /// Notes that an entry was removed or replaced: its handles keep the file without a path.
+    pub(crate) fn unlink(&self, inode: u64) {
+        if let Some(file) = self.find(inode) {
+            file.write().path = None;
+        }
+    }
+
+    /// Notes that an entry was renamed.
+    pub(crate) fn rename(&self, inode: u64, to: &FilePath) {
+        if let Some(file) = self.find(inode) {
+            file.write().path = Some(to.clone());
+        }
+    }
+
+    /// Notes that everything below a path was renamed. The caller holds the whole namespace, or nothing is below.
+    pub(crate) fn rename_tree(&self, from: &FilePath, to: &FilePath) {
+        self.rename_each(|path| path.is_below(from).then(|| path.moved(from, to)));
+    }
+
+    /// Notes that everything below two paths was exchanged. The caller holds the whole namespace, or nothing is below.
+    pub(crate) fn exchange_trees(&self, one: &FilePath, other: &FilePath) {
+        self.rename_each(|path| match (path.is_below(one), path.is_below(other)) {
+            (true, _) => Some(path.moved(one, other)),
+            (_, true) => Some(path.moved(other, one)),
+            _ => None,
+        });
+    }
+
+    fn rename_each(&self, new: impl Fn(&FilePath) -> Option<FilePath>) {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        for file in self.all() {
+            let mut state = file.write();
+            if let Some(new) = state.path.as_ref().and_then(&new) {
+                state.path = Some(new);
+            }
+        }
+    }
+
+    /// Notes that everything below a path was removed. The caller holds the whole namespace.
+    pub(crate) fn unlink_tree(&self, path: &FilePath, from: &[u8]) {
+        for file in self.all() {
+            let mut state = file.write();
+            if state.path.as_ref().is_some_and(|own| (own == path || own.is_below(path)) && own.key() >= from) {
+                state.path = None;
+            }
+        }
+    }
+}

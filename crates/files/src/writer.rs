@@ -1,0 +1,293 @@
+//! Whole-file writes: a new content, swapped in by one entry.
+
+use std::fmt;
+use std::io;
+
+use waxseal::Batch;
+
+use crate::content::{ChunkSink, visit_stored};
+use crate::digest::Digest;
+use crate::entry::{Chunks, Content, Entry, MAX_INLINE_BYTES, chunk_count, not_a_file};
+use crate::error::{Error, Result};
+use crate::metadata::{FileKind, Metadata, SetAttributes};
+use crate::namespace::{NewContent, of_path};
+use crate::path::FilePath;
+use crate::reclaim::Pin;
+use crate::records::{reclaim_key, reclaim_value};
+use crate::snapshot::Snapshot;
+use crate::store::Files;
+
+/// Contents up to this length are committed with their entry in one batch; longer ones chunk by chunk before it.
+const MAX_BATCH_BYTES: usize = 4 << 20;
+
+impl Files {
+    /// Writes a whole file: creates it, or replaces its content.
+    ///
+    /// Readers, snapshots and crashes see the old file or the new one, never a mixture. Of several writers of one path
+    /// the last one wins whole. Handles of the old file keep it. An existing file keeps its owner, mode and extended
+    /// attributes, and gets a new inode number.
+    ///
+    /// Errors: `IsDirectory`, `SymbolicLink` or `Invalid` if the path exists and is no file; `NotFound` or
+    /// `NotDirectory` for the directory above.
+    pub fn write(&self, path: impl AsRef<[u8]>, bytes: impl AsRef<[u8]>) -> Result<()> {
+        self.write_with(path, bytes, &SetAttributes::new()).map(drop)
+    }
+
+    /// [`write`](Files::write) with attributes, which apply to an existing file, too. Returns those of the file.
+    pub fn write_with(
+        &self,
+        path: impl AsRef<[u8]>,
+        bytes: impl AsRef<[u8]>,
+        attributes: &SetAttributes,
+    ) -> Result<Metadata> {
+        let bytes = bytes.as_ref();
+        let mut writer = self.writer_with(path, attributes)?;
+        match bytes.len() <= MAX_BATCH_BYTES {
+            true => writer.write_in_one_batch(bytes),
+            false => {
+                writer.push(bytes)?;
+                writer.finish()
+            }
+        }
+    }
+
+    /// Returns a stream that writes a whole file: [`write`](Files::write) for content that is not in memory.
+    ///
+    /// ```
+    /// # fn main() -> waxseal_files::Result<()> {
+    /// # let fs = waxseal_files::FileStore::open(&waxseal::Db::memory()?, "files")?;
+    /// use std::io::Write;
+    ///
+    /// let mut writer = fs.writer("large")?;
+    /// for _ in 0..1000 {
+    ///     writer.write_all(&[7; 1000]).unwrap();
+    /// }
+    /// assert!(!fs.exists("large")?); // nothing is seen of it until
+    /// writer.finish()?;
+    /// assert_eq!(fs.stat("large")?.size, 1_000_000);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn writer(&self, path: impl AsRef<[u8]>) -> Result<Writer> {
+        self.writer_with(path, &SetAttributes::new())
+    }
+
+    /// [`writer`](Files::writer) with attributes, which apply to an existing file, too.
+    pub fn writer_with(&self, path: impl AsRef<[u8]>, attributes: &SetAttributes) -> Result<Writer> {
+        let path = FilePath::parse(path.as_ref())?;
+        self.check_writable()?;
+        attributes.check()?;
+        let Some(parent) = path.parent() else { return Err(not_a_file(FileKind::Directory).at("")) };
+        self.families.latest().directory(&parent).map_err(|error| of_path(error, &path))?;
+        Ok(Writer {
+            fs: self.clone(),
+            path,
+            attributes: *attributes,
+            chunk_bytes: self.shared.chunk_bytes,
+            buffer: Vec::new(),
+            size: 0,
+            stream: None,
+        })
+    }
+
+    /// Copies a file: content, owner, mode, time of the last change and extended attributes. Replaces an existing file,
+    /// as a whole-file write does. Errors: as for `read` and `write`.
+    ///
+    /// The copy is of one point in time. Holes stay holes. Every byte is verified on the way.
+    pub fn copy(&self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> Result<()> {
+        self.copy_from(&self.snapshot(), from.as_ref(), to.as_ref())
+    }
+
+    /// Copies a file of a snapshot.
+    pub(crate) fn copy_from(&self, snapshot: &Snapshot, from: &[u8], to: &[u8]) -> Result<()> {
+        let from = FilePath::parse(from)?;
+        let entry = snapshot.view().entry(&from)?;
+        let metadata = entry.metadata;
+        let attributes =
+            SetAttributes::new().mode(metadata.mode).owner(metadata.uid, metadata.gid).mtime(metadata.mtime);
+        let mut writer = self.writer_with(to, &attributes)?;
+        match entry.content().map_err(|error| error.at(from.display()))? {
+            Content::Inline(bytes) => writer.push(bytes)?,
+            Content::Chunks(chunks) => {
+                writer.copy_chunks(snapshot, chunks, metadata.size).map_err(|error| error.at(from.display()))?;
+            }
+        }
+        let copied = writer.finish()?;
+        if (copied.digest, copied.size) != (metadata.digest, metadata.size) {
+            let message = "the content does not match the digest of its entry";
+            return Err(Error::corruption(message).at(from.display()));
+        }
+        self.copy_xattrs(&entry, to)
+    }
+
+    fn copy_xattrs(&self, entry: &Entry, to: &[u8]) -> Result<()> {
+        entry.xattrs.iter().try_for_each(|(name, value)| self.set_xattr(to, name, value, Default::default()))
+    }
+}
+
+/// A whole-file write in progress. Nothing is seen of it until [`finish`](Writer::finish); dropped before, it leaves
+/// nothing behind. The writer buffers one chunk of content in memory.
+#[must_use = "a writer that is not finished writes nothing"]
+pub struct Writer {
+    fs: Files,
+    path: FilePath,
+    attributes: SetAttributes,
+    chunk_bytes: u32,
+    /// The chunk that is not full yet.
+    buffer: Vec<u8>,
+    size: u64,
+    /// Chunks that were committed, once there is a full one.
+    stream: Option<Stream>,
+}
+
+/// Chunks of a content that has no entry yet, but a reclaim record.
+struct Stream {
+    sink: ChunkSink,
+    /// Until the content has its entry.
+    pin: Pin,
+}
+
+impl Writer {
+    /// Appends bytes.
+    fn push(&mut self, mut bytes: &[u8]) -> Result<()> {
+        let chunk_bytes = self.chunk_bytes as usize;
+        chunk_count(self.size.saturating_add(bytes.len() as u64), self.chunk_bytes)?;
+        self.size += bytes.len() as u64;
+        while self.buffer.len() + bytes.len() > chunk_bytes {
+            let (now, later) = bytes.split_at(chunk_bytes - self.buffer.len());
+            self.buffer.extend_from_slice(now);
+            bytes = later;
+            self.commit_chunk()?;
+        }
+        self.buffer.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Commits the full chunk in the buffer.
+    fn commit_chunk(&mut self) -> Result<()> {
+        let families = &self.fs.families;
+        let mut batch = families.batch();
+        let stream = stream_of(&self.fs, self.chunk_bytes, &mut self.stream, &mut batch)?;
+        stream.sink.push(families, &mut batch, &self.buffer);
+        self.buffer.clear();
+        families.commit(batch)
+    }
+
+    /// Adds a hole of whole chunks. The bytes before it are whole chunks, too.
+    fn skip(&mut self, chunks: u32) -> Result<()> {
+        if !self.buffer.is_empty() {
+            self.commit_chunk()?;
+        }
+        let mut batch = self.fs.families.batch();
+        stream_of(&self.fs, self.chunk_bytes, &mut self.stream, &mut batch)?.sink.skip(chunks);
+        self.size += u64::from(chunks) * u64::from(self.chunk_bytes);
+        self.fs.families.commit(batch)
+    }
+
+    fn write_in_one_batch(self, bytes: &[u8]) -> Result<Metadata> {
+        let fs = &self.fs;
+        let mut batch = fs.families.batch();
+        let size = bytes.len() as u64;
+        let (content, digest) = match bytes.len() <= MAX_INLINE_BYTES {
+            true => (Content::Inline(bytes.to_vec()), Digest::of_chunk(0, bytes)),
+            false => {
+                let mut sink = ChunkSink::new(fs.shared.ids.next(&fs.families)?, self.chunk_bytes);
+                bytes.chunks(self.chunk_bytes as usize).for_each(|chunk| sink.push(&fs.families, &mut batch, chunk));
+                sink.finish(&fs.families, &mut batch)?
+            }
+        };
+        fs.swap(&self.path, &self.attributes, NewContent { batch, content, size, digest, recorded: None })
+    }
+
+    /// Appends a whole content, chunk by chunk. Nothing was written before.
+    fn copy_chunks(&mut self, snapshot: &Snapshot, chunks: &Chunks, size: u64) -> Result<()> {
+        self.chunk_bytes = chunks.chunk_bytes;
+        let (content, count) = ((chunks.id, chunks.chunk_bytes), chunk_count(size, chunks.chunk_bytes)?);
+        let (mut bytes, mut copied) = (Vec::new(), 0);
+        for (start, end) in chunks.holes.stored_runs(count) {
+            if start > copied {
+                self.skip(start - copied)?;
+            }
+            for number in start..end {
+                bytes.clear();
+                visit_stored(snapshot.view(), content, number, |stored| bytes.extend_from_slice(stored))?;
+                let span = (size - u64::from(number) * u64::from(chunks.chunk_bytes)).min(chunks.chunk_bytes.into());
+                bytes.resize(span as usize, 0);
+                self.push(&bytes)?;
+            }
+            copied = end;
+        }
+        if count > copied {
+            self.skip(count - copied)?;
+            self.size = size;
+        }
+        Ok(())
+    }
+
+    /// Gives the file its content, in one atomic step. Returns its attributes. Errors: as for `write`; the content is
+    /// deleted then.
+    pub fn finish(mut self) -> Result<Metadata> {
+        let Some(mut stream) = self.stream.take() else {
+            let bytes = std::mem::take(&mut self.buffer);
+            return self.write_in_one_batch(&bytes);
+        };
+        let fs = self.fs.clone();
+        let mut batch = fs.families.batch();
+        if !self.buffer.is_empty() {
+            stream.sink.push(&fs.families, &mut batch, &self.buffer);
+        }
+        let (id, size) = (stream.sink.id, self.size);
+        let finished = stream.sink.finish(&fs.families, &mut batch).and_then(|(content, digest)| {
+            fs.swap(&self.path, &self.attributes, NewContent { batch, content, size, digest, recorded: Some(id) })
+        });
+        if finished.is_err() && fs.families.chunks.contains(reclaim_key(id))? {
+            fs.shared.reclaimer.add([(id, u32::MAX)]);
+        }
+        drop(stream.pin);
+        finished
+    }
+}
+
+/// Returns the stream of a writer. The batch begins it with a reclaim record if there is none.
+fn stream_of<'a>(
+    fs: &Files,
+    chunk_bytes: u32,
+    stream: &'a mut Option<Stream>,
+    batch: &mut Batch,
+) -> Result<&'a mut Stream> {
+    let begun = match stream.take() {
+        Some(begun) => begun,
+        None => {
+            let id = fs.shared.ids.next(&fs.families)?;
+            batch.put(&fs.families.chunks, reclaim_key(id), reclaim_value(u32::MAX));
+            Stream { sink: ChunkSink::new(id, chunk_bytes), pin: fs.shared.reclaimer.pin(id) }
+        }
+    };
+    Ok(stream.insert(begun))
+}
+
+impl io::Write for Writer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.push(bytes)?;
+        Ok(bytes.len())
+    }
+
+    /// Does nothing: only `finish` shows the file.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if let Some(stream) = self.stream.take() {
+            self.fs.shared.reclaimer.add([(stream.sink.id, u32::MAX)]);
+        }
+    }
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Writer({:?})", self.path)
+    }
+}

@@ -1,0 +1,163 @@
+//! Whole files: sizes around every limit, streams, copies, holes.
+
+use std::io::Write;
+
+use waxseal_files::{ErrorKind, MAX_INLINE_BYTES, OpenOptions};
+
+use crate::store::{assert_clean, bytes, fails, memory, names};
+
+/// Sizes at which a content changes its form: inline, one chunk, many, one batch, stream.
+const SIZES: &[usize] = &[
+    0,
+    1,
+    MAX_INLINE_BYTES,
+    MAX_INLINE_BYTES + 1,
+    4095,
+    4096,
+    4097,
+    8192,
+    100_000,
+    (4 << 20) - 1,
+    4 << 20,
+    (4 << 20) + 1,
+];
+
+#[test]
+fn files_of_all_sizes_are_read_as_they_were_written() {
+    let fs = memory();
+    for size in SIZES {
+        let content = bytes(*size, *size as u64);
+        fs.write("whole", &content).unwrap();
+        let mut writer = fs.writer("stream").unwrap();
+        content.chunks(3000).for_each(|part| writer.write_all(part).unwrap());
+        writer.finish().unwrap();
+        fs.copy("stream", "copy").unwrap();
+        for path in ["whole", "stream", "copy"] {
+            assert!(fs.read(path).unwrap() == content, "{path} of {size} bytes");
+            assert_eq!(fs.stat(path).unwrap().size, *size as u64);
+        }
+        let digest = |path| fs.stat(path).unwrap().digest;
+        assert!(digest("whole") == digest("stream") && digest("whole") == digest("copy"), "{size} bytes");
+    }
+    assert_clean(&fs);
+}
+
+#[test]
+fn a_read_at_a_position_is_a_part_of_the_file() {
+    let fs = memory();
+    for size in [0, 700, 4096, 10_000] {
+        let content = bytes(size, 3);
+        fs.write("file", &content).unwrap();
+        let (file, snapshot) = (fs.open("file").unwrap(), fs.snapshot().open("file").unwrap());
+        for offset in [0, 1, 699, 700, 4095, 4096, 9999, 10_000, 20_000] {
+            for length in [0, 1, 4096, 5000, 20_000] {
+                let end = (offset + length).min(size);
+                let expected = content.get(offset..end).unwrap_or_default();
+                let mut out = vec![1; length];
+                let read = file.read_at(&mut out, offset as u64).unwrap();
+                assert_eq!(&out[..read], expected, "{length} at {offset} of {size}");
+                let read = snapshot.read_at(&mut out, offset as u64).unwrap();
+                assert_eq!(&out[..read], expected, "{length} at {offset} of {size} in a snapshot");
+            }
+        }
+        let mut out = [0; 10];
+        assert_eq!(file.read_at(&mut out, u64::MAX).unwrap(), 0);
+    }
+}
+
+#[test]
+fn a_writer_that_is_dropped_leaves_nothing() {
+    let fs = memory();
+    fs.write("file", "old").unwrap();
+    let mut writer = fs.writer("file").unwrap();
+    writer.write_all(&bytes(50_000, 1)).unwrap();
+    assert_eq!((fs.read("file").unwrap(), fs.reclaim().unwrap()), (b"old".to_vec(), 0));
+    assert!(fs.fsck().unwrap().is_clean(), "chunks of a stream have a reclaim record");
+    drop(writer);
+    assert_eq!(fs.fsck().unwrap().reclaims, 1);
+    assert_clean(&fs);
+    let mut writer = fs.writer("file").unwrap();
+    writer.write_all(&bytes(50_000, 1)).unwrap();
+    fs.remove("file").unwrap();
+    fs.mkdir("file").unwrap();
+    fails(writer.finish(), ErrorKind::IsDirectory);
+    assert_clean(&fs);
+}
+
+#[test]
+fn the_last_of_several_writers_wins_whole() {
+    let fs = memory();
+    let contents: Vec<Vec<u8>> = (0..8).map(|n| bytes(30_000 + n as usize, n)).collect();
+    std::thread::scope(|scope| {
+        for content in &contents {
+            let fs = &fs;
+            scope.spawn(move || {
+                for n in 0..10 {
+                    fs.write("shared", content).unwrap();
+                    let own = format!("own-{}-{n}", content.len());
+                    fs.write(&own, content).unwrap();
+                    let read = fs.read("shared").unwrap();
+                    assert!(read.len() >= 30_000 && read == bytes(read.len(), read.len() as u64 - 30_000));
+                }
+            });
+        }
+    });
+    assert_eq!(names(&fs, "").len(), 81);
+    assert_clean(&fs);
+}
+
+#[test]
+fn a_terabyte_of_holes_takes_no_space() {
+    const TERABYTE: u64 = 1 << 40;
+    let fs = waxseal_files::FileStore::open(&waxseal::Db::memory().unwrap(), "files").unwrap();
+    fs.write("sparse", "begin").unwrap();
+    fs.truncate("sparse", TERABYTE).unwrap();
+    let file = fs.open_with("sparse", &OpenOptions::new().read(true).write(true)).unwrap();
+    file.write_at(b"middle", TERABYTE / 2).unwrap();
+    assert_eq!(file.append(b"end").unwrap(), TERABYTE);
+    file.close().unwrap();
+    fs.copy("sparse", "copy").unwrap();
+    for path in ["sparse", "copy"] {
+        let metadata = fs.stat(path).unwrap();
+        assert_eq!((metadata.size, metadata.allocated), (TERABYTE + 3, 3 * 256 * 1024));
+        let file = fs.open(path).unwrap();
+        for (place, expected) in [(0, &b"begin\0"[..]), (TERABYTE / 2 - 1, b"\0middle\0"), (TERABYTE - 2, b"\0\0end")] {
+            let mut out = vec![9; expected.len()];
+            assert_eq!(file.read_at(&mut out, place).unwrap(), expected.len());
+            assert_eq!(out, expected, "at {place}");
+        }
+    }
+    assert_eq!(fs.stat("sparse").unwrap().digest, fs.stat("copy").unwrap().digest);
+    assert_clean(&fs);
+}
+
+#[test]
+fn zeros_are_holes_and_have_one_digest() {
+    let fs = memory();
+    fs.write("zeros", vec![0; 40_960]).unwrap();
+    fs.write("hole", "").unwrap();
+    fs.truncate("hole", 40_960).unwrap();
+    let (zeros, hole) = (fs.stat("zeros").unwrap(), fs.stat("hole").unwrap());
+    assert_eq!((zeros.allocated, hole.allocated), (0, 0));
+    assert_eq!((zeros.digest, zeros.size), (hole.digest, hole.size));
+    assert_eq!(fs.read("hole").unwrap(), vec![0; 40_960]);
+    assert_clean(&fs);
+}
+
+#[test]
+fn more_holes_than_an_entry_lists_are_filled() {
+    let fs = memory();
+    fs.write("comb", "").unwrap();
+    let file = fs.open_with("comb", &OpenOptions::new().write(true)).unwrap();
+    for tooth in 0..1100 {
+        file.write_at(b"x", tooth * 2 * 4096 + 4096).unwrap();
+    }
+    file.close().unwrap();
+    fs.copy("comb", "copy").unwrap();
+    for path in ["comb", "copy"] {
+        let content = fs.read(path).unwrap();
+        assert_eq!(content.iter().filter(|byte| **byte == b'x').count(), 1100);
+        assert_eq!(fs.stat(path).unwrap().allocated, (1100 + 76) * 4096);
+    }
+    assert_clean(&fs);
+}

@@ -1,0 +1,227 @@
+//! Open files: changes that wait in memory, flushes, removed and renamed files.
+
+use waxseal_files::{ErrorKind, File, Files, OpenOptions, SetAttributes};
+
+use crate::store::{assert_clean, bytes, fails, memory};
+
+fn open(fs: &Files, path: &str) -> File {
+    fs.open_with(path, &OpenOptions::new().read(true).write(true).create(true)).unwrap()
+}
+
+fn content(file: &File) -> Vec<u8> {
+    let mut out = vec![1; file.metadata().size as usize];
+    assert_eq!(file.read_at(&mut out, 0).unwrap(), out.len());
+    out
+}
+
+#[test]
+fn changes_are_seen_by_handles_and_after_a_flush_by_all() {
+    let fs = memory();
+    let before = bytes(10_000, 1);
+    fs.write("file", &before).unwrap();
+    let (one, other) = (open(&fs, "file"), fs.open("file").unwrap());
+    let snapshot = fs.snapshot();
+    one.write_at(b"changed", 4090).unwrap();
+    one.write_at(b"appended", 12_000).unwrap();
+    let mut after = before.clone();
+    after[4090..4097].copy_from_slice(b"changed");
+    after.resize(12_000, 0);
+    after.extend_from_slice(b"appended");
+    assert_eq!(content(&other), after);
+    assert_eq!(fs.stat("file").unwrap().size, 12_008);
+    assert_eq!(fs.read("file").unwrap(), before);
+    let inode = one.inode();
+    one.flush().unwrap();
+    assert_eq!((fs.read("file").unwrap(), snapshot.read("file").unwrap()), (after.clone(), before));
+    assert_eq!((content(&other), fs.stat("file").unwrap().inode), (after.clone(), inode));
+    fs.write("whole", &after).unwrap();
+    assert_eq!(fs.stat("file").unwrap().digest, fs.stat("whole").unwrap().digest);
+    drop((one, other));
+    assert_clean(&fs);
+}
+
+#[test]
+fn a_shortened_file_grows_with_zeros() {
+    let fs = memory();
+    for cut in [0, 1, 500, 1024, 4096, 5000, 8192, 9999, 65_536] {
+        for flush in [false, true] {
+            let before = bytes(100_000, 2);
+            fs.write("file", &before).unwrap();
+            let file = open(&fs, "file");
+            file.write_at(b"waits", 90_000).unwrap();
+            file.set_len(cut).unwrap();
+            if flush {
+                file.flush().unwrap();
+            }
+            file.set_len(100_000).unwrap();
+            file.write_at(b"x", 99_000).unwrap();
+            let mut after = before[..cut as usize].to_vec();
+            after.resize(100_000, 0);
+            after[99_000] = b'x';
+            assert!(content(&file) == after, "cut at {cut}");
+            file.close().unwrap();
+            assert!(fs.read("file").unwrap() == after, "cut at {cut}, flushed");
+            assert_clean(&fs);
+        }
+    }
+}
+
+#[test]
+fn small_files_grow_out_of_their_entries_and_back() {
+    let fs = memory();
+    fs.append("log", "one ").unwrap();
+    fs.append("log", "two ").unwrap();
+    assert_eq!(fs.stat("log").unwrap().allocated, 0);
+    for _ in 0..600 {
+        fs.append("log", "0123456789").unwrap();
+    }
+    assert_eq!((fs.stat("log").unwrap().size, fs.stat("log").unwrap().allocated), (6008, 8192));
+    fs.truncate("log", 0).unwrap();
+    assert_eq!((fs.stat("log").unwrap().allocated, fs.fsck().unwrap().contents), (0, 0));
+    fs.append("log", "three").unwrap();
+    assert_eq!(fs.read("log").unwrap(), b"three");
+    assert_clean(&fs);
+}
+
+#[test]
+fn a_removed_or_replaced_file_lives_until_its_last_handle() {
+    let fs = memory();
+    let before = bytes(30_000, 1);
+    for replace in [false, true] {
+        fs.write("file", &before).unwrap();
+        let (one, other) = (open(&fs, "file"), fs.open("file").unwrap());
+        match replace {
+            true => fs.write("file", "new").unwrap(),
+            false => fs.remove("file").unwrap(),
+        }
+        assert_eq!((fs.reclaim().unwrap(), one.path()), (0, None));
+        one.write_at(b"still", 29_000).unwrap();
+        one.append(&bytes(50_000, 2)).unwrap();
+        one.flush().unwrap();
+        assert!(fs.fsck().unwrap().is_clean());
+        let mut after = before.clone();
+        after[29_000..29_005].copy_from_slice(b"still");
+        after.extend_from_slice(&bytes(50_000, 2));
+        assert!(content(&other) == after);
+        one.close().unwrap();
+        assert_eq!(fs.reclaim().unwrap(), 0);
+        drop(other);
+        assert_eq!(fs.exists("file").unwrap(), replace);
+        assert_clean(&fs);
+    }
+    assert_eq!(fs.read("file").unwrap(), b"new");
+}
+
+#[test]
+fn a_removed_small_file_may_grow() {
+    let fs = memory();
+    let file = open(&fs, "temporary");
+    fs.remove("temporary").unwrap();
+    file.write_at(&bytes(20_000, 1), 0).unwrap();
+    file.flush().unwrap();
+    assert!(fs.fsck().unwrap().is_clean());
+    assert_eq!(content(&file), bytes(20_000, 1));
+    file.set_len(0).unwrap();
+    file.write_at(&bytes(9_000, 2), 0).unwrap();
+    file.flush().unwrap();
+    assert_eq!(content(&file), bytes(9_000, 2));
+    drop(file);
+    assert_clean(&fs);
+    assert_eq!(fs.fsck().unwrap().entries, 1);
+}
+
+#[test]
+fn handles_follow_renames_of_files_and_trees() {
+    let fs = memory();
+    fs.create_dir_all("a/b").unwrap();
+    fs.write("a/b/file", bytes(9000, 1)).unwrap();
+    let file = open(&fs, "a/b/file");
+    file.write_at(b"1", 0).unwrap();
+    fs.rename("a/b/file", "a/b/other").unwrap();
+    fs.rename("a", "z").unwrap();
+    assert_eq!(file.path().unwrap(), b"z/b/other");
+    file.write_at(b"2", 1).unwrap();
+    file.flush().unwrap();
+    assert_eq!(&fs.read("z/b/other").unwrap()[..2], b"12");
+    fs.remove_tree("z").unwrap();
+    assert_eq!((file.path(), content(&file).len()), (None, 9000));
+    file.close().unwrap();
+    assert_clean(&fs);
+}
+
+#[test]
+fn attributes_set_beside_a_handle_are_kept_by_its_flush() {
+    let fs = memory();
+    fs.write("file", "content").unwrap();
+    let file = open(&fs, "file");
+    file.write_at(b"C", 0).unwrap();
+    fs.set_attributes("file", &SetAttributes::new().mode(0o600)).unwrap();
+    assert_eq!((fs.read("file").unwrap(), file.metadata().mode), (b"content".to_vec(), 0o600));
+    file.close().unwrap();
+    assert_eq!((fs.read("file").unwrap(), fs.stat("file").unwrap().mode), (b"Content".to_vec(), 0o600));
+    assert_clean(&fs);
+}
+
+#[test]
+fn handles_do_what_they_were_opened_for() {
+    let fs = memory();
+    fs.write("file", "content").unwrap();
+    let reading = fs.open("file").unwrap();
+    fails(reading.write_at(b"x", 0), ErrorKind::BadHandle);
+    fails(reading.set_len(0), ErrorKind::BadHandle);
+    let appending = fs.open_with("file", &OpenOptions::new().append(true)).unwrap();
+    appending.write_at(b"+", 0).unwrap();
+    fails(appending.read_at(&mut [0], 0), ErrorKind::BadHandle);
+    assert_eq!(content(&reading), b"content+");
+    let options = OpenOptions::new();
+    fails(fs.open_with("file", &options), ErrorKind::Invalid);
+    fails(fs.open_with("file", &options.read(true).create(true)), ErrorKind::Invalid);
+    fails(fs.open_with("file", &options.write(true).create_new(true)), ErrorKind::Exists);
+    let truncated = fs.open_with("file", &options.write(true).truncate(true)).unwrap();
+    assert_eq!(truncated.metadata().size, 0);
+    fails(truncated.write_at(b"x", u64::MAX - 5), ErrorKind::TooLarge);
+    fails(truncated.set_len(u64::MAX), ErrorKind::TooLarge);
+    drop((reading, appending, truncated));
+    assert_eq!(fs.read("file").unwrap(), b"");
+    assert_clean(&fs);
+}
+
+#[test]
+fn writes_beyond_the_memory_of_the_store_are_committed() {
+    let fs = waxseal_files::FileStore::open(&waxseal::Db::memory().unwrap(), "files").unwrap();
+    let (large, small) = (open(&fs, "large"), open(&fs, "small"));
+    small.write_at(b"waits", 0).unwrap();
+    let part = bytes(1 << 20, 1);
+    for n in 0..66 {
+        large.write_at(&part, n << 20).unwrap();
+    }
+    assert!(fs.read("large").unwrap().len() >= 64 << 20, "the file that has changed most");
+    assert_eq!(fs.read("small").unwrap(), b"");
+    drop((large, small));
+    assert_eq!((fs.stat("large").unwrap().size, fs.read("small").unwrap()), (66 << 20, b"waits".to_vec()));
+    assert!(fs.fsck().unwrap().is_clean());
+}
+
+#[test]
+fn writers_of_one_file_change_different_parts() {
+    let fs = memory();
+    let size = 64 * 1024;
+    fs.write("file", vec![1; size]).unwrap();
+    std::thread::scope(|scope| {
+        for writer in 0..4 {
+            let fs = &fs;
+            scope.spawn(move || {
+                let file = open(fs, "file");
+                for n in (writer..size / 512).step_by(4) {
+                    file.write_at(&[writer as u8 + 2; 512], n as u64 * 512).unwrap();
+                    if n % 16 == 0 {
+                        file.flush().unwrap();
+                    }
+                }
+            });
+        }
+    });
+    let expected: Vec<u8> = (0..size).map(|at| (at / 512 % 4) as u8 + 2).collect();
+    assert!(fs.read("file").unwrap() == expected);
+    assert_clean(&fs);
+}

@@ -1,0 +1,123 @@
+//! Opening, sharing and closing a file store; calls that the other tests repeat.
+
+use waxseal::{Db, Durability};
+use waxseal_files::{Error, ErrorKind, FileStore, FileStoreOptions, Files, Result};
+
+/// Returns a file store in memory with chunks of 4 KiB.
+pub(crate) fn memory() -> FileStore {
+    small_chunks(&Db::memory().unwrap())
+}
+
+/// Opens a file store with chunks of 4 KiB.
+pub(crate) fn small_chunks(db: &Db) -> FileStore {
+    FileStoreOptions::new().chunk_bytes(4096).open(db, "files").unwrap()
+}
+
+/// Returns bytes without zeros that differ from chunk to chunk.
+pub(crate) fn bytes(length: usize, seed: u64) -> Vec<u8> {
+    (0..length as u64).map(|n| ((n * 31 + n / 4096 * 7 + seed) % 255 + 1) as u8).collect()
+}
+
+/// Checks the kind of an error.
+#[track_caller]
+pub(crate) fn fails<T>(result: Result<T>, kind: ErrorKind) -> Error {
+    match result {
+        Ok(_) => panic!("succeeded, expected {kind:?}"),
+        Err(error) => {
+            assert_eq!(error.kind(), kind, "{error}");
+            error
+        }
+    }
+}
+
+/// Returns the names in a directory.
+pub(crate) fn names(fs: &Files, path: &str) -> Vec<String> {
+    let names = fs.list(path).unwrap().map(|entry| String::from_utf8(entry.unwrap().name).unwrap());
+    names.collect()
+}
+
+/// Returns the paths of a tree.
+pub(crate) fn paths(fs: &Files, path: &str) -> Vec<String> {
+    let paths = fs.walk(path).unwrap().map(|entry| String::from_utf8(entry.unwrap().path).unwrap());
+    paths.collect()
+}
+
+/// Checks that nothing is wrong and nothing waits to be deleted.
+#[track_caller]
+pub(crate) fn assert_clean(fs: &Files) {
+    fs.reclaim().unwrap();
+    let report = fs.fsck().unwrap();
+    assert_eq!((report.faults, report.reclaims), (0, 0), "{:?}", report.problems);
+    let report = fs.verify("").unwrap();
+    assert!(report.is_clean(), "{:?}", report.problems);
+}
+
+#[test]
+fn a_store_keeps_its_files_and_its_chunk_size() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store");
+    let content = bytes(10_000, 1);
+    {
+        let db = Db::open(&path).unwrap();
+        let fs = small_chunks(&db);
+        fs.mkdir("a").unwrap();
+        fs.with_durability(Durability::Sync).write("a/b", &content).unwrap();
+        db.close().unwrap();
+        fails(fs.read("a/b"), ErrorKind::Stale);
+    }
+    let db = Db::open(&path).unwrap();
+    let fs = FileStore::open(&db, "files").unwrap();
+    assert_eq!(fs.chunk_bytes(), 4096);
+    assert_eq!(fs.read("a/b").unwrap(), content);
+    let inode = fs.stat("a/b").unwrap().inode;
+    fs.write("a/c", "").unwrap();
+    assert!(fs.stat("a/c").unwrap().inode > inode);
+    assert_clean(&fs);
+    drop((fs, db));
+
+    let db = Db::open_read_only(&path).unwrap();
+    let fs = FileStore::open(&db, "files").unwrap();
+    assert_eq!(fs.read("a/b").unwrap(), content);
+    fails(fs.write("a/b", ""), ErrorKind::ReadOnly);
+    fails(fs.remove("a/b"), ErrorKind::ReadOnly);
+    fails(fs.mkdir("d"), ErrorKind::ReadOnly);
+    fails(fs.rename("a", "d"), ErrorKind::ReadOnly);
+    fails(fs.append("a/b", "x"), ErrorKind::ReadOnly);
+    fails(FileStore::open(&db, "other").map(drop), ErrorKind::Invalid);
+}
+
+#[test]
+fn handles_of_one_process_share_their_state() {
+    let db = Db::memory().unwrap();
+    let (one, other) = (small_chunks(&db), FileStore::open(&db, "files").unwrap());
+    one.write("file", bytes(9000, 1)).unwrap();
+    let file = other.open("file").unwrap();
+    one.remove("file").unwrap();
+    assert_eq!((one.reclaim().unwrap(), one.waiting_to_reclaim()), (0, 1), "the other handle has it open");
+    drop(file);
+    assert_clean(&other);
+    let elsewhere = FileStore::open(&Db::memory().unwrap(), "files").unwrap();
+    assert!(!elsewhere.exists("file").unwrap());
+}
+
+#[test]
+fn families_with_other_records_are_refused() {
+    let db = Db::memory().unwrap();
+    db.column_family("files").unwrap().put("key", "value").unwrap();
+    fails(FileStore::open(&db, "files").map(drop), ErrorKind::Invalid);
+    fails(FileStoreOptions::new().chunk_bytes(4095).open(&db, "more").map(drop), ErrorKind::Invalid);
+    fails(FileStoreOptions::new().chunk_bytes(5_000_001).open(&db, "more").map(drop), ErrorKind::Invalid);
+}
+
+#[test]
+fn two_file_stores_of_one_db_are_apart() {
+    let db = Db::memory().unwrap();
+    let (one, other) = (FileStore::open(&db, "one").unwrap(), FileStore::open(&db, "other").unwrap());
+    one.write("file", bytes(5000, 1)).unwrap();
+    other.write("file", bytes(5000, 2)).unwrap();
+    assert_eq!(one.read("file").unwrap(), bytes(5000, 1));
+    one.remove("file").unwrap();
+    assert_eq!(other.read("file").unwrap(), bytes(5000, 2));
+    assert_clean(&one);
+    assert_clean(&other);
+}

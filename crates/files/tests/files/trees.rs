@@ -1,0 +1,164 @@
+//! Trees: rename, exchange, remove, copy, measure, find, and what concurrent readers see.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use waxseal_files::{ErrorKind, Files, RenameMode, XattrMode};
+
+use crate::store::{assert_clean, bytes, fails, memory, paths};
+
+fn plant(fs: &Files, root: &str) {
+    fs.create_dir_all(format!("{root}/sub/deep")).unwrap();
+    fs.write(format!("{root}/small"), "small").unwrap();
+    fs.write(format!("{root}/sub/large"), bytes(20_000, 1)).unwrap();
+    fs.write(format!("{root}/sub/deep/sparse"), "").unwrap();
+    fs.truncate(format!("{root}/sub/deep/sparse"), 1 << 30).unwrap();
+    fs.symlink("small", format!("{root}/link")).unwrap();
+    fs.write(format!("{root}!"), "beside").unwrap();
+}
+
+#[test]
+fn a_tree_is_renamed_with_everything_in_it() {
+    let fs = memory();
+    plant(&fs, "a");
+    let inode = fs.stat("a/sub/large").unwrap().inode;
+    fs.mkdir("empty").unwrap();
+    fs.rename("a", "empty").unwrap();
+    let below = ["", "/link", "/small", "/sub", "/sub/deep", "/sub/deep/sparse", "/sub/large"];
+    assert_eq!(paths(&fs, "empty"), below.map(|path| format!("empty{path}")));
+    assert_eq!((fs.read("empty/sub/large").unwrap(), fs.read("a!").unwrap()), (bytes(20_000, 1), b"beside".to_vec()));
+    assert_eq!(fs.stat("empty/sub/large").unwrap().inode, inode);
+    assert!(!fs.exists("a").unwrap());
+    fs.mkdir("full").unwrap();
+    fs.write("full/file", "").unwrap();
+    fails(fs.rename("empty", "full"), ErrorKind::NotEmpty);
+    fails(fs.rename("empty", "a!"), ErrorKind::NotDirectory);
+    fs.rename("empty", "full/within").unwrap();
+    assert_eq!(paths(&fs, "full").len(), 2 + below.len());
+    fails(fs.rename("full/within", format!("full/{}", "n/".repeat(20_000))), ErrorKind::NameTooLong);
+    assert_clean(&fs);
+}
+
+#[test]
+fn two_entries_are_exchanged() {
+    let fs = memory();
+    plant(&fs, "a");
+    fs.write("file", "file").unwrap();
+    fs.rename_with("a", "file", RenameMode::Exchange).unwrap();
+    assert_eq!((fs.read("a").unwrap(), fs.read("file/small").unwrap()), (b"file".to_vec(), b"small".to_vec()));
+    fs.mkdir("b").unwrap();
+    fs.write("b/other", "other").unwrap();
+    let open = fs.open("b/other").unwrap();
+    fs.rename_with("b", "file", RenameMode::Exchange).unwrap();
+    assert_eq!((paths(&fs, "file").len(), paths(&fs, "b").len()), (2, 7));
+    assert_eq!(open.path().unwrap(), b"file/other");
+    fs.rename_with("a", "a!", RenameMode::Exchange).unwrap();
+    assert_eq!((fs.read("a").unwrap(), fs.read("a!").unwrap()), (b"beside".to_vec(), b"file".to_vec()));
+    fails(fs.rename_with("b", "b/sub", RenameMode::Exchange), ErrorKind::Invalid);
+    fails(fs.rename_with("b/sub", "b", RenameMode::Exchange), ErrorKind::Invalid);
+    drop(open);
+    assert_clean(&fs);
+}
+
+#[test]
+fn a_tree_is_removed_and_its_content_goes() {
+    let fs = memory();
+    plant(&fs, "a");
+    plant(&fs, "b");
+    fs.remove_tree("a").unwrap();
+    assert_eq!(fs.fsck().unwrap().contents, 2, "of the other tree");
+    assert_eq!(fs.read("b/sub/large").unwrap(), bytes(20_000, 1));
+    fs.remove_tree("b/small").unwrap();
+    fs.remove_tree("b").unwrap();
+    assert_eq!(paths(&fs, ""), ["", "a!", "b!"]);
+    assert_clean(&fs);
+    assert_eq!(fs.fsck().unwrap().chunks, 0);
+}
+
+#[test]
+fn a_copied_tree_is_equal_and_independent() {
+    let fs = memory();
+    plant(&fs, "a");
+    fs.set_xattr("a/sub", "user.x", "1", XattrMode::Set).unwrap();
+    fs.copy_tree("a", "copy").unwrap();
+    fs.remove_tree("a").unwrap();
+    assert_eq!(paths(&fs, "copy").len(), 7);
+    assert_eq!(fs.read("copy/sub/large").unwrap(), bytes(20_000, 1));
+    assert_eq!(
+        (fs.read_link("copy/link").unwrap(), fs.xattr("copy/sub", "user.x").unwrap()),
+        (b"small".to_vec(), b"1".to_vec())
+    );
+    assert_eq!(fs.stat("copy/sub/deep/sparse").unwrap().allocated, 0);
+    fails(fs.copy_tree("copy", "a!"), ErrorKind::Exists);
+    fs.copy_tree("copy/sub", "copy/again").unwrap();
+    fs.copy_tree("", "copy/all").unwrap();
+    assert_eq!(paths(&fs, "copy/all/copy/again").len(), 4);
+    assert_clean(&fs);
+}
+
+#[test]
+fn use_and_names_of_a_tree_are_found() {
+    let fs = memory();
+    plant(&fs, "a");
+    let usage = fs.disk_usage("a").unwrap();
+    assert_eq!((usage.files, usage.directories, usage.others), (3, 3, 1));
+    assert_eq!((usage.bytes, usage.allocated), (5 + 20_000 + (1 << 30) + 5, 5 * 4096));
+    let found = |pattern| -> Vec<Vec<u8>> { fs.find("a", pattern).unwrap().map(|entry| entry.unwrap().path).collect() };
+    assert_eq!(found("s*"), [&b"a/small"[..], b"a/sub", b"a/sub/deep/sparse"]);
+    assert_eq!(found("[!as]*e*"), [&b"a/sub/deep"[..], b"a/sub/large"]);
+    fails(fs.find("absent", "*").map(drop), ErrorKind::NotFound);
+}
+
+/// A reader never sees a tree at both paths or at none.
+#[test]
+fn a_rename_is_one_step_for_readers() {
+    let fs = memory();
+    fs.mkdir("a").unwrap();
+    (0..50).for_each(|n| fs.write(format!("a/{n}"), "content").unwrap());
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    let snapshot = fs.snapshot();
+                    let trees = ["a", "b"].map(|root| snapshot.walk(root).map_or(0, Iterator::count));
+                    assert!(trees == [51, 0] || trees == [0, 51], "{trees:?}");
+                }
+            });
+        }
+        for _ in 0..30 {
+            fs.rename("a", "b").unwrap();
+            fs.rename("b", "a").unwrap();
+        }
+        is_done.store(true, Ordering::Relaxed);
+    });
+    assert_clean(&fs);
+}
+
+/// Creations, removals and renames of directories at once: no entry loses its directory.
+#[test]
+fn concurrent_changes_of_one_tree_leave_a_tree() {
+    let fs = memory();
+    ["a", "b"].iter().for_each(|name| fs.mkdir(name).unwrap());
+    std::thread::scope(|scope| {
+        for worker in 0..4 {
+            let fs = &fs;
+            scope.spawn(move || {
+                for n in 0..60 {
+                    let (here, there) = if (n + worker) % 2 == 0 { ("a", "b") } else { ("b", "a") };
+                    let outcomes = [
+                        fs.mkdir(format!("{here}/dir{}", n % 3)),
+                        fs.write(format!("{here}/dir{}/file", n % 3), bytes(6000, n)),
+                        fs.rename(format!("{here}/dir{}", n % 3), format!("{there}/dir{}", (n + 1) % 3)),
+                        fs.remove(format!("{there}/dir{}/file", n % 3)),
+                        fs.remove_dir(format!("{there}/dir{}", n % 3)),
+                    ];
+                    for error in outcomes.into_iter().filter_map(Result::err) {
+                        let expected = [ErrorKind::NotFound, ErrorKind::Exists, ErrorKind::NotEmpty];
+                        assert!(expected.contains(&error.kind()), "{error:?}");
+                    }
+                }
+            });
+        }
+    });
+    assert_clean(&fs);
+}
