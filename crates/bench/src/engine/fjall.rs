@@ -1,12 +1,15 @@
 //! fjall: one keyspace, no compression, each write passed to the operating system (its default), `SyncData` for synced
 //! steps.
 
-use super::{Engine, Op, Reader, Rows, Settings, Start, View};
+use super::{Engine, Op, Reader, Rows, Settings, Start, View, number};
 use crate::Outcome;
 use crate::workload::touch;
 use fjall::compaction::Leveled;
 use fjall::config::CompressionPolicy;
-use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use fjall::{
+    CompressionType, Database, Keyspace, KeyspaceCreateOptions, OptimisticTxDatabase, OptimisticWriteTx, PersistMode,
+    Readable,
+};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,14 +23,28 @@ const L0_TABLES: u64 = 4;
 struct Fjall {
     db: Database,
     keyspace: Keyspace,
+    /// Present in a transactional store.
+    optimistic: Option<OptimisticTxDatabase>,
+}
+
+/// Sets the options of a builder; its trait is private.
+macro_rules! configured {
+    ($builder:expr, $settings:ident) => {
+        $builder
+            .cache_size($settings.cache_bytes)
+            .journal_compression(CompressionType::None)
+            .max_journaling_size($settings.own.fjall.journal_mib << 20)
+    };
 }
 
 pub(super) fn open(dir: &Path, settings: &Settings) -> Outcome<Box<dyn Engine>> {
-    let db = Database::builder(dir)
-        .cache_size(settings.cache_bytes)
-        .journal_compression(CompressionType::None)
-        .max_journaling_size(settings.own.fjall.journal_mib << 20)
-        .open()?;
+    let (db, optimistic) = match settings.transactional {
+        false => (configured!(Database::builder(dir), settings).open()?, None),
+        true => {
+            let optimistic = configured!(OptimisticTxDatabase::builder(dir), settings).open()?;
+            (optimistic.inner().clone(), Some(optimistic))
+        }
+    };
     let (memtable_bytes, table, level) = (settings.memtable_bytes, settings.table_bytes, settings.level_bytes);
     let keyspace = db.keyspace("bench", move || {
         KeyspaceCreateOptions::default()
@@ -36,7 +53,7 @@ pub(super) fn open(dir: &Path, settings: &Settings) -> Outcome<Box<dyn Engine>> 
             .data_block_compression_policy(CompressionPolicy::all(CompressionType::None))
             .index_block_compression_policy(CompressionPolicy::all(CompressionType::None))
     })?;
-    Ok(Box::new(Fjall { db, keyspace }))
+    Ok(Box::new(Fjall { db, keyspace, optimistic }))
 }
 
 /// Returns its leveled compaction. The first level holds as many tables as level 0, so the table size determines the
@@ -51,6 +68,18 @@ fn levels(table: Option<u64>, level: Option<u64>) -> Leveled {
 }
 
 impl Fjall {
+    /// Runs a transaction until it commits.
+    fn run<T>(&self, mut run: impl FnMut(&mut OptimisticWriteTx) -> Outcome<T>) -> Outcome<T> {
+        let optimistic = self.optimistic.as_ref().ok_or("the store was not opened for transactions")?;
+        loop {
+            let mut transaction = optimistic.write_tx()?;
+            let outcome = run(&mut transaction)?;
+            if transaction.commit()?.is_ok() {
+                return Ok(outcome);
+            }
+        }
+    }
+
     fn persist(&self, sync: bool) -> Outcome<()> {
         if sync {
             self.db.persist(PersistMode::SyncData)?;
@@ -77,6 +106,33 @@ impl Engine for Fjall {
                 Some(value) => batch.insert(&self.keyspace, op.key.as_slice(), value.as_slice()),
                 None => batch.remove(&self.keyspace, op.key.as_slice()),
             }
+        }
+        Ok(batch.commit()?)
+    }
+
+    fn count(&self, key: &[u8]) -> Outcome<()> {
+        self.run(|transaction| {
+            let before = transaction.get(&self.keyspace, key)?.map_or(0, |value| number(&value));
+            transaction.insert(&self.keyspace, key, (before + 1).to_le_bytes());
+            Ok(())
+        })
+    }
+
+    fn transact(&self, keys: [&[u8]; 2], value: &[u8]) -> Outcome<u64> {
+        self.run(|transaction| {
+            let mut found = 0;
+            for key in keys {
+                found += u64::from(transaction.get(&self.keyspace, key)?.map(|value| touch(&value)).is_some());
+                transaction.insert(&self.keyspace, key, value);
+            }
+            Ok(found)
+        })
+    }
+
+    fn delete_range(&self, start: &[u8], end: &[u8]) -> Outcome<()> {
+        let mut batch = self.db.batch();
+        for guard in self.keyspace.range(start..end) {
+            batch.remove(&self.keyspace, guard.key()?);
         }
         Ok(batch.commit()?)
     }

@@ -2,7 +2,7 @@
 //! a store with synced writes is opened without the flag.
 #![expect(unsafe_code, reason = "opening a memory map is unsafe by nature: the driver alone holds the directory")]
 
-use super::{Engine, Op, Reader, Rows, Settings, Start, View};
+use super::{Engine, Op, Reader, Rows, Settings, Start, View, number};
 use crate::Outcome;
 use crate::workload::touch;
 use heed::types::Bytes;
@@ -72,6 +72,32 @@ impl Engine for Lmdb {
         }
         transaction.commit()?;
         self.sync_if(sync)
+    }
+
+    fn count(&self, key: &[u8]) -> Outcome<()> {
+        let mut transaction = self.env.write_txn()?;
+        let before = self.records.get(&transaction, key)?.map_or(0, number);
+        self.records.put(&mut transaction, key, &(before + 1).to_le_bytes())?;
+        Ok(transaction.commit()?)
+    }
+
+    /// There is one writer at a time, and no conflict.
+    fn transact(&self, keys: [&[u8]; 2], value: &[u8]) -> Outcome<u64> {
+        let mut transaction = self.env.write_txn()?;
+        let mut found = 0;
+        for key in keys {
+            found += u64::from(self.records.get(&transaction, key)?.map(touch).is_some());
+            self.records.put(&mut transaction, key, value)?;
+        }
+        transaction.commit()?;
+        Ok(found)
+    }
+
+    fn delete_range(&self, start: &[u8], end: &[u8]) -> Outcome<()> {
+        let mut transaction = self.env.write_txn()?;
+        let range: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Included(start), Bound::Excluded(end));
+        self.records.delete_range(&mut transaction, &range)?;
+        Ok(transaction.commit()?)
     }
 
     fn reader(&self, view: View) -> Outcome<Box<dyn Reader + '_>> {

@@ -156,6 +156,16 @@ pub trait Engine: Send + Sync {
     /// Writes all operations or none.
     fn batch(&self, ops: &[Op], sync: bool) -> Outcome<()>;
 
+    /// Adds 1 to a counter, atomically beside other threads.
+    fn count(&self, key: &[u8]) -> Outcome<()>;
+
+    /// Reads two records and sets both to a value, in one serializable transaction, which runs again after a conflict.
+    /// Returns the number of records found. The settings are `transactional`.
+    fn transact(&self, keys: [&[u8]; 2], value: &[u8]) -> Outcome<u64>;
+
+    /// Deletes the records from `start` to `end`, `end` excluded, in one commit. A store without such a call scans them.
+    fn delete_range(&self, start: &[u8], end: &[u8]) -> Outcome<()>;
+
     /// Returns a reader for the calling thread.
     fn reader(&self, view: View) -> Outcome<Box<dyn Reader + '_>>;
 
@@ -253,6 +263,12 @@ impl<'a> Rows<'a> {
     }
 }
 
+/// Decodes a counter.
+#[cfg(any(feature = "peers", feature = "rocksdb"))]
+fn number(value: &[u8]) -> i64 {
+    value.try_into().map_or(0, i64::from_le_bytes)
+}
+
 /// Opens an existing store or creates one.
 pub fn open(name: Name, dir: &Path, settings: &Settings) -> Outcome<Box<dyn Engine>> {
     std::fs::create_dir_all(dir)?;
@@ -312,6 +328,11 @@ mod tests {
             store.batch(&ops, false).expect("batch");
             store.sync().expect("synced");
             store.delete(b"d", true).expect("deleted");
+            for key in [b"e", b"f", b"g"] {
+                store.put(key, b"5", false).expect("put");
+            }
+            store.delete_range(b"e", b"g").expect("deleted");
+            store.delete(b"g", false).expect("deleted");
             check(name, store.as_ref());
             store.settle().expect("settled");
             check(name, store.as_ref());
@@ -319,6 +340,37 @@ mod tests {
             let store = open(name, dir.path(), &settings).expect("opened again");
             check(name, store.as_ref());
             store.close().expect("closed again");
+        }
+    }
+
+    /// Threads that count and move lose nothing.
+    #[test]
+    fn every_store_counts_and_has_transactions() {
+        let settings = Settings { transactional: true, ..Settings::new(8 << 20, 1 << 20) };
+        for name in Name::built().into_iter().filter(|name| *name != Name::Null) {
+            let dir = tempfile::tempdir().expect("a directory");
+            let store = open(name, dir.path(), &settings).expect("opened");
+            store.put(b"a", b"0", false).expect("put");
+            store.batch(&[Op { key: b"b".to_vec(), value: Some(b"0".to_vec()) }], false).expect("batch");
+            std::thread::scope(|scope| {
+                for thread in 0..2u8 {
+                    let store = store.as_ref();
+                    scope.spawn(move || {
+                        for number in 0..50u8 {
+                            store.count(b"counter").expect("counted");
+                            let found = store.transact([b"a", b"b"], &[thread, number]).expect("committed");
+                            assert_eq!(found, 2, "{name:?}");
+                        }
+                    });
+                }
+            });
+            store.settle().expect("settled");
+            let mut reader = store.reader(View::Latest).expect("a reader");
+            assert_eq!(reader.fetch(b"counter").expect("read"), Some(100i64.to_le_bytes().to_vec()), "{name:?}");
+            let (a, b) = (reader.fetch(b"a").expect("read"), reader.fetch(b"b").expect("read"));
+            assert!(a == b && a.is_some_and(|value| value[1] == 49), "{name:?}");
+            drop(reader);
+            store.close().expect("closed");
         }
     }
 

@@ -1,9 +1,11 @@
 //! redb: one table, one transaction per write (`Durability::None`, or `Immediate` for synced steps).
 
-use super::{Engine, Op, Reader, Rows, Settings, Start, View};
+use super::{Engine, Op, Reader, Rows, Settings, Start, View, number};
 use crate::Outcome;
 use crate::workload::touch;
-use redb::{AccessGuard, Database, Durability, ReadOnlyTable, ReadableDatabase, StorageError, TableDefinition};
+use redb::{
+    AccessGuard, Database, Durability, ReadOnlyTable, ReadableDatabase, ReadableTable, StorageError, TableDefinition,
+};
 use std::path::Path;
 use std::time::Duration;
 
@@ -63,6 +65,30 @@ impl Engine for Redb {
             }
             Ok(())
         })
+    }
+
+    fn count(&self, key: &[u8]) -> Outcome<()> {
+        self.write(false, |table| {
+            let before = table.get(key)?.map_or(0, |value| number(value.value()));
+            table.insert(key, (before + 1).to_le_bytes().as_slice())?;
+            Ok(())
+        })
+    }
+
+    /// There is one writer at a time, and no conflict.
+    fn transact(&self, keys: [&[u8]; 2], value: &[u8]) -> Outcome<u64> {
+        let mut found = 0;
+        self.write(false, |table| {
+            for key in keys {
+                found += u64::from(table.insert(key, value)?.map(|before| touch(before.value())).is_some());
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    fn delete_range(&self, start: &[u8], end: &[u8]) -> Outcome<()> {
+        self.write(false, |table| Ok(table.retain_in(start..end, |_, _| false)?))
     }
 
     fn reader(&self, view: View) -> Outcome<Box<dyn Reader + '_>> {

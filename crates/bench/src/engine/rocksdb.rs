@@ -1,23 +1,19 @@
 //! RocksDB in two variants: with its defaults (point-in-time recovery), and with every check that its C interface
 //! offers (absolute consistency, a log tracked in the manifest, paranoid checks). Filters and cache follow its tuning
-//! guide; compression is off in both.
+//! guide; compression is off in both. A store of transactions is an `OptimisticTransactionDB`; its counters are
+//! transactions too.
 
 use super::settings::Strict;
-use super::{Engine, Op, Reader, Rows, Settings, Start, View};
+use super::{Engine, Op, Reader, Rows, Settings, Start, View, number};
 use crate::Outcome;
 use crate::workload::touch;
 use rocksdb::{
-    BlockBasedOptions, Cache, DB, DBCompressionType, DBRecoveryMode, Options, ReadOptions, WaitForCompactOptions,
-    WriteBatch, WriteOptions,
+    BlockBasedOptions, Cache, DB, DBCompressionType, DBRecoveryMode, ErrorKind, OptimisticTransactionDB,
+    OptimisticTransactionOptions, Options, ReadOptions, SingleThreaded, Transaction, WaitForCompactOptions,
+    WriteBatchWithTransaction, WriteOptions,
 };
 use std::path::Path;
 use std::time::Duration;
-
-struct Rocks {
-    db: DB,
-    lazy: WriteOptions,
-    synced: WriteOptions,
-}
 
 pub(super) fn open(dir: &Path, settings: &Settings, strict: bool) -> Outcome<Box<dyn Engine>> {
     let mut table = BlockBasedOptions::default();
@@ -43,20 +39,51 @@ pub(super) fn open(dir: &Path, settings: &Settings, strict: bool) -> Outcome<Box
         options.set_track_and_verify_wals_in_manifest(track_and_verify_wals);
         options.set_paranoid_checks(paranoid_checks);
     }
-    let db = DB::open(&options, dir)?;
     let lazy = WriteOptions::default();
     let mut synced = WriteOptions::default();
     synced.set_sync(true);
-    Ok(Box::new(Rocks { db, lazy, synced }))
+    Ok(match settings.transactional {
+        false => Box::new(Rocks { db: DB::open(&options, dir)?, lazy, synced }),
+        true => Box::new(Transactional { db: OptimisticTransactionDB::open(&options, dir)?, lazy, synced }),
+    })
 }
 
-impl Rocks {
+type Transactions = OptimisticTransactionDB<SingleThreaded>;
+
+/// Runs a transaction until it commits.
+fn run<T>(
+    db: &Transactions,
+    lazy: &WriteOptions,
+    mut run: impl FnMut(&Transaction<'_, Transactions>) -> Outcome<T>,
+) -> Outcome<T> {
+    loop {
+        let transaction = db.transaction_opt(lazy, &OptimisticTransactionOptions::default());
+        let outcome = run(&transaction)?;
+        match transaction.commit() {
+            Ok(()) => return Ok(outcome),
+            Err(error) if matches!(error.kind(), ErrorKind::Busy | ErrorKind::TryAgain) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// A store of one of RocksDB's types, which share their calls and no trait.
+macro_rules! store {
+    ($store:ident, $reader:ident, $db:ty, $batch:ty, $($own:item)*) => {
+
+struct $store {
+    db: $db,
+    lazy: WriteOptions,
+    synced: WriteOptions,
+}
+
+impl $store {
     fn durability(&self, sync: bool) -> &WriteOptions {
         if sync { &self.synced } else { &self.lazy }
     }
 }
 
-impl Engine for Rocks {
+impl Engine for $store {
     fn put(&self, key: &[u8], value: &[u8], sync: bool) -> Outcome<()> {
         Ok(self.db.put_opt(key, value, self.durability(sync))?)
     }
@@ -66,7 +93,7 @@ impl Engine for Rocks {
     }
 
     fn batch(&self, ops: &[Op], sync: bool) -> Outcome<()> {
-        let mut batch = WriteBatch::default();
+        let mut batch = <$batch>::default();
         for op in ops {
             match &op.value {
                 Some(value) => batch.put(&op.key, value),
@@ -76,8 +103,10 @@ impl Engine for Rocks {
         Ok(self.db.write_opt(batch, self.durability(sync))?)
     }
 
+    $($own)*
+
     fn reader(&self, _: View) -> Outcome<Box<dyn Reader + '_>> {
-        Ok(Box::new(RocksReader { db: &self.db, options: ReadOptions::default() }))
+        Ok(Box::new($reader { db: &self.db, options: ReadOptions::default() }))
     }
 
     fn sync(&self) -> Outcome<()> {
@@ -99,12 +128,12 @@ impl Engine for Rocks {
     }
 }
 
-struct RocksReader<'a> {
-    db: &'a DB,
+struct $reader<'a> {
+    db: &'a $db,
     options: ReadOptions,
 }
 
-impl Reader for RocksReader<'_> {
+impl Reader for $reader<'_> {
     fn get(&mut self, key: &[u8]) -> Outcome<Option<u64>> {
         Ok(self.db.get_pinned_opt(key, &self.options)?.map(|value| touch(&value)))
     }
@@ -129,5 +158,45 @@ impl Reader for RocksReader<'_> {
         }
         // The end of the data and an error are only distinguished by the status.
         Ok(at.status()?)
+    }
+}
+    };
+}
+
+store! {
+    Rocks, RocksReader, DB, WriteBatchWithTransaction<false>,
+    fn count(&self, _: &[u8]) -> Outcome<()> {
+        Err("the store was not opened for transactions".into())
+    }
+    fn transact(&self, _: [&[u8]; 2], _: &[u8]) -> Outcome<u64> {
+        Err("the store was not opened for transactions".into())
+    }
+    fn delete_range(&self, start: &[u8], end: &[u8]) -> Outcome<()> {
+        let mut batch = WriteBatchWithTransaction::<false>::default();
+        batch.delete_range(start, end);
+        Ok(self.db.write_opt(batch, &self.lazy)?)
+    }
+}
+
+store! {
+    Transactional, TransactionalReader, Transactions, WriteBatchWithTransaction<true>,
+    fn count(&self, key: &[u8]) -> Outcome<()> {
+        run(&self.db, &self.lazy, |transaction| {
+            let before = transaction.get_pinned_for_update(key, true)?.map_or(0, |value| number(&value));
+            Ok(transaction.put(key, (before + 1).to_le_bytes())?)
+        })
+    }
+    fn transact(&self, keys: [&[u8]; 2], value: &[u8]) -> Outcome<u64> {
+        run(&self.db, &self.lazy, |transaction| {
+            let mut found = 0;
+            for key in keys {
+                found += u64::from(transaction.get_pinned_for_update(key, true)?.map(|value| touch(&value)).is_some());
+                transaction.put(key, value)?;
+            }
+            Ok(found)
+        })
+    }
+    fn delete_range(&self, _: &[u8], _: &[u8]) -> Outcome<()> {
+        Err("a store of transactions has no range deletes".into())
     }
 }

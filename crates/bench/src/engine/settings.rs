@@ -22,6 +22,8 @@ pub struct Settings {
     pub level_bytes: Option<u64>,
     /// True if every write will be synced. Used only by stores that must choose at opening.
     pub synced: bool,
+    /// True if `transact` will be called. Used only by stores that must choose at opening.
+    pub transactional: bool,
     /// Settings of individual stores.
     pub own: Own,
 }
@@ -29,7 +31,8 @@ pub struct Settings {
 impl Settings {
     /// Returns settings with this cache and memtable, and defaults otherwise.
     pub const fn new(cache_bytes: u64, memtable_bytes: u64) -> Settings {
-        Settings { cache_bytes, memtable_bytes, table_bytes: None, level_bytes: None, synced: false, own: Own::DEFAULT }
+        let (table_bytes, level_bytes, synced, transactional) = (None, None, false, false);
+        Settings { cache_bytes, memtable_bytes, table_bytes, level_bytes, synced, transactional, own: Own::DEFAULT }
     }
 }
 

@@ -65,6 +65,27 @@ impl Engine for Waxseal {
         Ok(())
     }
 
+    fn count(&self, key: &[u8]) -> Outcome<()> {
+        self.records.fetch_add(key, 1)?;
+        Ok(())
+    }
+
+    fn transact(&self, keys: [&[u8]; 2], value: &[u8]) -> Outcome<u64> {
+        let run = |transaction: &waxseal::Transaction| {
+            let mut found = 0;
+            for key in keys {
+                found += u64::from(transaction.get_with(&self.records, key, touch)?.is_some());
+                transaction.put(&self.records, key, value)?;
+            }
+            Ok(found)
+        };
+        Ok(self.db.transact(run)?)
+    }
+
+    fn delete_range(&self, start: &[u8], end: &[u8]) -> Outcome<()> {
+        Ok(self.records.delete_range(start..end)?)
+    }
+
     fn reader(&self, _: View) -> Outcome<Box<dyn Reader + '_>> {
         Ok(Box::new(WaxsealReader { records: &self.records }))
     }

@@ -311,7 +311,8 @@ pub(super) fn growth_prefix(num: u64) -> String {
 }
 
 fn more(flat: Shape, deep: Shape, num: u64) -> Vec<Group> {
-    use Step::{DeleteRandom, FillBatch, FillRandom, FillSeq, Queue, ReadWhileWriting, Settle, YcsbD, YcsbE, YcsbF};
+    use Step::{Counter, DeleteRandom, DeleteRange, FillBatch, FillRandom, FillSeq, Queue, ReadWhileWriting, Settle};
+    use Step::{TransactHigh, TransactLow, YcsbD, YcsbE, YcsbF};
     let mut groups = vec![
         Group::fresh("side", flat, &[FillSeq, Settle]).prefix("seq."),
         Group::fresh("side", flat, &[FillBatch, Settle]).prefix("batch.").last(),
@@ -321,6 +322,12 @@ fn more(flat: Shape, deep: Shape, num: u64) -> Vec<Group> {
     groups.push(Group::on("more", deep, &[YcsbE]).ops(num / 10));
     groups.push(Group::on("more", deep, &[DeleteRandom, Settle]).prefix("delete.").last());
     groups.push(Group::fresh("queue", flat, &[Queue]).last());
+    groups.push(Group::fresh("transactions", flat, &[FillRandom, Settle]).prefix("transactions.").prepares());
+    for threads in [1, 4] {
+        let steps = [TransactLow, TransactHigh, Counter];
+        groups.extend(steps.map(|step| Group::on("transactions", flat, &[step]).threads(threads).ops(num / 4)));
+    }
+    groups.push(Group::on("transactions", flat, &[DeleteRange]).ops(num / 1000).last());
     groups
 }
 

@@ -12,6 +12,12 @@ use std::time::{Duration, Instant};
 /// Number of waiting rows in the queue of `queue`.
 const QUEUE_DEPTH: u64 = 1000;
 
+/// Number of records that the transactions of `transacthigh` share.
+const CONTENDED: u64 = 16;
+
+/// Keys of a range of `deleterange`.
+const RANGE_ROWS: u64 = 100;
+
 /// Time limit of `queue`: a store that skips the tombstones of all earlier heads at each look-up would take hours.
 const QUEUE_AT_MOST: Duration = Duration::from_secs(20);
 
@@ -71,6 +77,14 @@ impl Hand<'_> {
             Step::YcsbE => self.scans(reader, share),
             Step::YcsbF => self.mix(reader, share, 50, Hand::modify),
             Step::Queue => self.queue(reader, share),
+            Step::Counter => self.each(share, |_, _| store.count(b"counter")),
+            Step::TransactLow => self.transactions(share, num),
+            Step::TransactHigh => self.transactions(share, num.min(CONTENDED)),
+            Step::DeleteRange => self.each(share, |hand, _| {
+                let i = hand.random.below(num);
+                let start = hand.keys.ordered(i).to_vec();
+                store.delete_range(&start, hand.keys.ordered(i + RANGE_ROWS))
+            }),
             Step::Mixed => self.mixed(reader),
             Step::Settle | Step::Sync | Step::Open => Ok(()),
         }
@@ -114,6 +128,16 @@ impl Hand<'_> {
             next = end;
         }
         Ok(())
+    }
+
+    /// Each transaction reads and writes two of the first `bound` records.
+    fn transactions(&mut self, share: Range<u64>, bound: u64) -> Outcome<()> {
+        self.each(share, |hand, _| {
+            let (i, j) = (hand.random.below(bound), hand.random.below(bound));
+            let one = hand.keys.written(i).to_vec();
+            hand.tally.found += hand.drive.store.transact([&one, hand.keys.written(j)], hand.values.value())?;
+            Ok(())
+        })
     }
 
     fn scan(&mut self, reader: &mut dyn Reader, start: Start<'_>) -> Outcome<()> {

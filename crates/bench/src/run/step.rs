@@ -48,6 +48,14 @@ pub enum Step {
     YcsbF,
     /// A queue: a row is added at the end, and the first one is looked up and deleted.
     Queue,
+    /// Adds 1 to one counter, from all threads.
+    Counter,
+    /// A transaction reads and writes two records drawn uniformly.
+    TransactLow,
+    /// A transaction reads and writes two of a few records, so that most threads conflict.
+    TransactHigh,
+    /// Deletes a hundred adjacent keys at a time.
+    DeleteRange,
     /// Half reads, 45 % updates, 5 % scans, for a duration instead of a number of operations; one point per window.
     Mixed,
     /// Makes all acknowledged writes durable.
@@ -78,6 +86,11 @@ impl Step {
     pub(super) fn is_zipfian(self) -> bool {
         use Step::{Mixed, YcsbA, YcsbB, YcsbC, YcsbD, YcsbE, YcsbF};
         matches!(self, YcsbA | YcsbB | YcsbC | YcsbD | YcsbE | YcsbF | Mixed)
+    }
+
+    /// Returns true if a store must be opened for transactions.
+    pub fn is_transactional(self) -> bool {
+        matches!(self, Step::Counter | Step::TransactLow | Step::TransactHigh)
     }
 
     /// Returns true if it only waits for the store, without work for the driver's threads.

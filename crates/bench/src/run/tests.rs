@@ -112,6 +112,22 @@ fn real_stores_find_what_was_written_and_nothing_else() {
 }
 
 #[test]
+fn transactions_find_their_records_and_ranges_are_deleted() {
+    use Step::{Counter, DeleteRange, FillRandom, ReadSeq, TransactHigh, TransactLow};
+    for engine in Name::built().into_iter().filter(|name| *name != Name::Null) {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut plan = plan(engine, &[FillRandom, TransactLow, TransactHigh, Counter], dir.path().into());
+        plan.settings.transactional = true;
+        let found: Vec<u64> = reports(&plan).iter().map(|report| report.found).collect();
+        assert_eq!(found, [0, 1_000, 1_000, 0], "{engine:?}");
+        plan.settings.transactional = false;
+        plan.steps = vec![DeleteRange, ReadSeq];
+        // 500 ranges of 100 keys cover nearly all of 2,000 keys; each of two threads scans what is left.
+        assert!((2..200).contains(&reports(&plan)[1].found), "{engine:?}");
+    }
+}
+
+#[test]
 fn an_opening_that_does_not_come_first_is_refused() {
     let dir = tempfile::tempdir().expect("a directory");
     let plan = plan(Name::Null, &[Step::FillRandom, Step::Open], dir.path().into());
