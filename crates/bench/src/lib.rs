@@ -25,6 +25,7 @@ pub mod experiment;
 pub mod flip;
 pub mod gate;
 pub mod heap;
+pub mod histories;
 pub mod killloop;
 pub mod measure;
 pub mod peers;

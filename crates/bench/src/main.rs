@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use waxseal_bench::engine::{File, Name, Settings};
 use waxseal_bench::run::{Plan, Span, Step, run};
-use waxseal_bench::{Outcome, flip, heap, killloop, peers, tasks};
+use waxseal_bench::{Outcome, flip, heap, histories, killloop, peers, tasks};
 
 #[global_allocator]
 static ALLOCATOR: heap::Watched = heap::Watched;
@@ -29,6 +29,8 @@ enum Experiment {
     Flip(flip::Line),
     /// Kills a writing process repeatedly and checks that all acknowledged writes exist.
     Killloop(killloop::Line),
+    /// Kills a process that runs transactions repeatedly and checks that each history is serializable.
+    Histories(histories::Line),
     /// Measures a thousand tasks with durable writes, and the cost of a cached read in a task.
     Async(tasks::Line),
     /// The child of `flip` that fills a store and copies it while it is open.
@@ -40,6 +42,9 @@ enum Experiment {
     /// The child of `killloop` that writes until it is killed.
     #[command(hide = true)]
     KillloopWrite(killloop::WriteLine),
+    /// The child of `histories` that runs transactions until it is killed.
+    #[command(hide = true)]
+    HistoriesRun(histories::RunLine),
 }
 
 #[derive(Args)]
@@ -149,10 +154,12 @@ fn main() -> ExitCode {
         Experiment::Peers(line) => peers::peers(&line),
         Experiment::Flip(line) => flip::flip(&line),
         Experiment::Killloop(line) => killloop::killloop(&line),
+        Experiment::Histories(line) => histories::histories(&line),
         Experiment::Async(line) => tasks::tasks(&line),
         Experiment::FlipFill(line) => flip::fill(&line).map(|()| 0),
         Experiment::FlipCheck(line) => flip::check(&line).map(|()| 0),
         Experiment::KillloopWrite(line) => killloop::write(&line).map(|()| 0),
+        Experiment::HistoriesRun(line) => histories::run(&line).map(|()| 0),
     };
     match done {
         Ok(code) => ExitCode::from(code),

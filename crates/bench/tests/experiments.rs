@@ -36,6 +36,17 @@ fn run_prints_an_object_a_step() {
     assert_eq!(lines[0]["ops"], 1000);
 }
 
+/// Two histories are too few for a verdict; a finding would fail.
+#[test]
+fn histories_of_transactions_are_serializable() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = dir.path().join("histories");
+    let done = bench(&["histories", "--rounds", "2", "--dir", store.to_str().expect("a readable path")]);
+    assert_eq!(done.status.code(), Some(7), "{} {}", text(&done.stdout), text(&done.stderr));
+    assert!(!text(&done.stdout).contains(" 0 transactions committed"), "{}", text(&done.stdout));
+    assert!(!store.exists());
+}
+
 /// The loop can fail: a store that keeps nothing has lost all it acknowledged.
 #[test]
 fn a_store_that_keeps_nothing_fails_the_kill_loop() {
