@@ -143,3 +143,49 @@ fn the_order_of_io_is_as_written_down() {
     }
     assert_eq!(found, include_str!("../golden/log_io.txt"), "UPDATE_GOLDEN=1 writes the file anew");
 }
+
+/// Commits wait for a hold, end it after its longest time, and leave it alone if they pass all holds. Holds are served
+/// in the order in which they were taken.
+#[test]
+fn commits_wait_for_holds() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = Settings { segment_bytes: 256 * 1024, ring_bytes: 64 * 1024, ..Settings::default() };
+    let next = Arc::new(AtomicU64::new(1));
+    let numbers = Arc::new(move || next.fetch_add(1, Ordering::Relaxed));
+    let (wal, _) =
+        Wal::<Vec<u8>>::create(&Env::real(), (dir.path(), &StoreIdentity::default()), &settings, 4096, 1, numbers)
+            .unwrap();
+    let body = body(1, 100);
+    let commit = |under: Precondition| {
+        let ticket = wal.order_under(&body, body.bytes.to_vec(), &under, |_| {}).unwrap().unwrap();
+        wal.copy(&ticket, &body).unwrap();
+        let mut group = Vec::new();
+        wal.take_whole(&mut group);
+        wal.acknowledge(ticket.end).unwrap();
+    };
+    let is_fast = || {
+        let whole = wal.try_append_fast(&body.sum(), &Precondition::default());
+        whole.map(|whole| wal.acknowledge(whole.end).unwrap()).is_some()
+    };
+    assert!(is_fast());
+
+    let held = wal.hold();
+    assert!(held.is_served() && !is_fast());
+    commit(Precondition::default().passing_holds());
+    assert!(held.is_served());
+    commit(Precondition::default());
+    assert!(!held.is_served(), "the commit did not wait for the hold");
+    assert!(is_fast());
+    drop(held);
+
+    let (held, second) = (wal.hold(), wal.hold());
+    assert!(!held.is_served() && second.is_served(), "the second hold did not wait for the first one");
+    drop(held); // ends no hold but its own
+    assert!(second.is_served());
+    wal.await_holds();
+    assert!(!second.is_served());
+
+    let held = wal.hold();
+    drop(held);
+    assert!(is_fast(), "a dropped hold has ended");
+}
