@@ -94,13 +94,19 @@ pub(crate) fn pieces(chunk_bytes: u32, offset: u64, length: usize) -> impl Itera
     })
 }
 
-/// Reads a whole content. Errors: `TooLarge` if memory does not hold it.
-pub(crate) fn read_all(view: View<'_>, content: &Content, size: u64) -> Result<Vec<u8>> {
+/// Returns an empty buffer for a whole content. Errors: `TooLarge` if memory does not hold it.
+pub(crate) fn reserve(size: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let length = usize::try_from(size).unwrap_or(usize::MAX);
-    bytes.try_reserve_exact(length).map_err(|_| {
+    bytes.try_reserve_exact(usize::try_from(size).unwrap_or(usize::MAX)).map_err(|_| {
         Error::of(ErrorKind::TooLarge, format!("{size} bytes do not fit into memory: read the file in parts"))
     })?;
+    Ok(bytes)
+}
+
+/// Reads a whole content. Errors: `TooLarge` if memory does not hold it.
+pub(crate) fn read_all(view: View<'_>, content: &Content, size: u64) -> Result<Vec<u8>> {
+    let mut bytes = reserve(size)?;
+    let length = bytes.capacity().min(size as usize);
     let Content::Chunks(chunks) = content else {
         bytes.resize(length, 0);
         read_at(view, content, size, 0, &mut bytes)?;

@@ -8,7 +8,7 @@
 //! The crate uses the public interface of `waxseal` alone. Its modules import from lower lines only, top first:
 //!
 //! ```text
-//! trees, check           remove, copy, find and measure trees; verify and fsck
+//! trees, check, contents  remove, copy, find and measure trees; verify and fsck; reads of many files
 //! writer, rename, handle  whole-file writes; renames; open files
 //! namespace              create, remove and change single entries
 //! snapshot               reads of one point in time
@@ -25,6 +25,7 @@
 mod check;
 mod codec;
 mod content;
+mod contents;
 mod digest;
 mod entry;
 mod error;
@@ -50,6 +51,7 @@ mod walk;
 mod writer;
 
 pub use check::{FsckReport, Problem, VerifyReport};
+pub use contents::{ReadDir, ReadTree};
 pub use digest::Digest;
 pub use entry::{MAX_INLINE_BYTES, MAX_LINK_BYTES, MAX_XATTR_BYTES, ROOT_INODE};
 pub use error::{Error, ErrorKind, Result};
@@ -63,3 +65,10 @@ pub use store::{FileStore, FileStoreOptions, Files};
 pub use trees::{DiskUsage, Find};
 pub use walk::{DirEntry, List, Walk, WalkEntry};
 pub use writer::Writer;
+
+/// The page of the repository, included so that its examples are compiled and run as doctests.
+#[cfg(doctest)]
+mod pages {
+    #[doc = include_str!("../../../docs/files.md")]
+    struct Page;
+}

@@ -94,7 +94,16 @@ impl Reclaimer {
         if deleted.is_err() {
             state.due.extend(contents);
         }
+        self.state.notify_all(); // for `wait_for_batches`
         deleted.map(|()| count)
+    }
+
+    /// Waits until no batch deletes contents.
+    pub(crate) fn wait_for_batches(&self) {
+        let mut state = self.state.lock();
+        while state.deleting > 0 {
+            state = self.state.wait(state, None);
+        }
     }
 
     /// Takes the contents of one batch out of those that wait.

@@ -200,12 +200,16 @@ impl Files {
     }
 
     /// Deletes the content that removed and replaced files have left, except what handles have open. Returns the number
-    /// of contents. A thread does this on its own, unless the store runs without threads.
+    /// of contents that it deleted. A thread does this on its own, unless the store runs without threads; this call waits
+    /// for the batch that the thread deletes.
     pub fn reclaim(&self) -> Result<usize> {
         let mut count = 0;
         loop {
             match self.shared.reclaimer.step(&self.families)? {
-                0 => return Ok(count),
+                0 => {
+                    self.shared.reclaimer.wait_for_batches();
+                    return Ok(count);
+                }
                 deleted => count += deleted,
             }
         }

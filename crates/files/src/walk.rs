@@ -51,6 +51,11 @@ impl List {
         List { cursor, prefix, next }
     }
 
+    /// Returns the encoded entry that the list returned last.
+    pub(crate) fn value(&self) -> &[u8] {
+        self.cursor.value()
+    }
+
     fn advance(&mut self) -> Result<Option<DirEntry>> {
         match std::mem::replace(&mut self.next, Next::Step) {
             Next::First => self.cursor.first()?,
@@ -131,6 +136,11 @@ impl Walk {
         }
         self.state = WalkState::Walks;
         Ok(Some(visit(self.cursor.key(), self.cursor.value())))
+    }
+
+    /// Returns the encoded entry that the walk returned last.
+    pub(crate) fn value(&self) -> &[u8] {
+        self.cursor.value()
     }
 
     fn entry(key: &[u8], value: &[u8]) -> Result<WalkEntry> {

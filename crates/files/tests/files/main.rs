@@ -2,8 +2,10 @@
 
 mod content;
 mod crash;
+mod damage;
 mod events;
 mod handles;
+mod model;
 mod names;
 mod store;
 mod trees;

@@ -162,3 +162,24 @@ fn concurrent_changes_of_one_tree_leave_a_tree() {
     });
     assert_clean(&fs);
 }
+
+#[test]
+fn directories_and_trees_are_read_with_their_content() {
+    let fs = memory();
+    plant(&fs, "a");
+    fs.truncate("a/sub/deep/sparse", 9_000).unwrap();
+    fs.write("a/sub/before", bytes(30_000, 4)).unwrap(); // its chunks come behind those of `large`
+    fs.write("a/sub/empty", "").unwrap();
+    for file in fs.read_tree("a").unwrap() {
+        let (entry, content) = file.unwrap();
+        assert_eq!(content, fs.read(&entry.path).ok(), "{:?}", entry.path);
+    }
+    let listed: Vec<_> = fs.read_dir("a/sub").unwrap().map(|file| file.unwrap()).collect();
+    let names: Vec<&[u8]> = listed.iter().map(|(entry, _)| &entry.name[..]).collect();
+    assert_eq!(names, [&b"before"[..], b"deep", b"empty", b"large"]);
+    assert_eq!(
+        listed.iter().map(|(_, content)| content.as_ref().map(Vec::len)).collect::<Vec<_>>(),
+        [Some(30_000), None, Some(0), Some(20_000)]
+    );
+    assert_eq!(fs.read_tree("").unwrap().count(), 11);
+}
