@@ -173,6 +173,11 @@ class Manifest:
                 if not self.tables or next(reversed(self.tables))[2] != number or flags > 1 or not cleared + flags:
                     raise c.damage(f"statement about table {number}, which was not just added, or none")
                 self.hides[number] = (cleared, flags == 1)
+            elif tag == 38:
+                number = c.varint()
+                last = next(reversed(self.tables.values()), None)
+                if last is None or last.number != number or not last.ingest:
+                    raise c.damage(f"ingestion of table {number}, which was not just added")
             elif tag % 2:
                 continue  # may be skipped
             else:

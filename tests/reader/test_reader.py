@@ -11,7 +11,7 @@ import unittest
 import build
 import stamps
 import waxread
-from codec import COMPANION_LIST, POINTER, Cursor, Damage, Unsupported, unpack
+from codec import COMPANION_8, COMPANION_LIST, POINTER, Cursor, Damage, Unsupported, unpack
 from frames import BATCH, LARGE, PADDING, SYNCED, TURNOVER
 from log import this_machine
 from manifest import Manifest, range_delete
@@ -177,6 +177,25 @@ class RangeDeletes(Golden):
         ranges = [range_delete(b"b", b"\x01m", 11), range_delete(b"", b"\x03c", 13), range_delete(b"", b"\x02", 14)]
         self.assertEqual(manifest.range_deletes, {(0, seqno): range for seqno, range in zip((11, 13, 14), ranges)})
         self.assertEqual(manifest.hides, {2: (12, True)})
+
+
+class Ingested(Golden):
+    """An ingested table: the manifest says the seqno of its records."""
+
+    GOLDEN = os.path.join(os.path.dirname(__file__), "../../crates/lsm/tests/golden/ingested.txt")
+
+    def test_the_records_have_the_seqno_of_the_manifest_and_seals_bound_to_it(self):
+        entry = next(iter(self.manifest(self.files).tables.values()))
+        self.assertEqual((entry.ingest, entry.level), (9, 6))
+        records = list(Table(bytes(self.files["000002.tbl"]), "000002.tbl").records())
+        self.assertEqual([record.seqno for record in records], [1, 1, 1])
+        key, value = (hash(word) for word in (records[0].key, records[0].value))
+        terms = (key ^ 0x6E9A627B1AFB9125, value ^ 0xB4CFDE19351B44FD, 0x33 ^ 0xA944E6EB31DC8FDF, 9 ^ 0x23E2A3C826DEE2D5)
+        seal = 0
+        for term in terms:
+            seal ^= mix(term)
+        record = waxread.ingested(records[0], entry.ingest)
+        self.assertEqual((record.seqno, record.companions), (9, [(COMPANION_8, seal.to_bytes(8, "little"))]))
 
 
 class Expiring(Golden):

@@ -57,7 +57,7 @@ fn table(count: u64, first: u64, stride: u64) -> Arc<Table> {
         writer.add(&record(keys.ordered(first + n * stride), 1 + n, values.value())).expect("in order");
     }
     let finished = writer.finish().expect("written");
-    let expected = Expected { uid, size: finished.size, digest: finished.digest };
+    let expected = Expected { uid, size: finished.size, digest: finished.digest, ingest_seqno: 0 };
     let cache = Arc::new(Cache::new(256 * MIB));
     Table::open("table".into(), file, expected, Order::bytewise(), cache, Arc::new(Plain))
         .expect("a table just written")

@@ -127,6 +127,9 @@ pub enum Bug {
     RangeDeleteForgottenAtFlush,
     RangeDeleteRetiredEarly,
     RangeDeleteIgnoresSnapshots,
+    IngestNotOrdered,
+    IngestBelowRangeDelete,
+    IngestSourceRemovedEarly,
     TableDroppedWithNewerRecords,
     DeletedLeafIgnoresItsSeqno,
     DeletedLeafIgnoresItsRival,
@@ -171,7 +174,7 @@ pub enum Bug {
 
 impl Bug {
     /// All planted bugs that the engine's own tests find.
-    pub const ALL: [Bug; 111] = [
+    pub const ALL: [Bug; 114] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -255,6 +258,9 @@ impl Bug {
         Bug::RangeDeleteForgottenAtFlush,
         Bug::RangeDeleteRetiredEarly,
         Bug::RangeDeleteIgnoresSnapshots,
+        Bug::IngestNotOrdered,
+        Bug::IngestBelowRangeDelete,
+        Bug::IngestSourceRemovedEarly,
         Bug::TableDroppedWithNewerRecords,
         Bug::DeletedLeafIgnoresItsSeqno,
         Bug::DeletedLeafIgnoresItsRival,

@@ -47,7 +47,7 @@ fn table_packed(
         writer.add(&record.record()).unwrap();
     }
     let finished = writer.finish().unwrap();
-    let expected = Expected { uid, size: finished.size, digest: finished.digest };
+    let expected = Expected { uid, size: finished.size, digest: finished.digest, ingest_seqno: 0 };
     let cache = Arc::new(Cache::new(cache_bytes));
     let table = Table::open("000001.tbl".into(), file, expected, Order::bytewise(), cache.clone(), protector).unwrap();
     (dir, table, cache)

@@ -48,7 +48,7 @@ pub use table::dictionary_training::{TRAINING_BYTES, train_for};
 pub use table::properties::{CompanionSummary, Properties};
 pub use table::stream::TableStream;
 pub use table::table::{Approach, Table};
-pub use table::tail::Expected;
+pub use table::tail::{Expected, WRITTEN_SEQNO};
 pub use table::verify_read::Checks;
 pub use table::watch::TableListener;
 pub(crate) use table::writer::not_served;

@@ -224,7 +224,7 @@ pub(super) fn written(records: &[Owned], settings: &WriterSettings) -> (Arc<Memo
 }
 
 pub(super) fn expected(finished: &Finished) -> Expected {
-    Expected { uid: UID, size: finished.size, digest: finished.digest }
+    Expected { uid: UID, size: finished.size, digest: finished.digest, ingest_seqno: 0 }
 }
 
 pub(super) fn opened(file: Arc<Memory>, finished: &Finished, order: &Order, cache: &Arc<Cache>) -> Arc<Table> {

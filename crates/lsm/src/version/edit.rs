@@ -17,6 +17,7 @@ use crate::lost_range::LostRange;
 use crate::names::system_number;
 use crate::range_delete::RangeDelete;
 use crate::record::{MAX_KEY_BYTES, MAX_SEQNO, Seqno};
+use crate::sst::Expected;
 use crate::values::{BlobMeta, BlobRef};
 use crate::wal::LogPlace;
 
@@ -235,6 +236,12 @@ impl TableMeta {
         if self.ingest_seqno != 0 { self.ingest_seqno } else { self.least_seqno }
     }
 
+    /// Returns what the table's file must agree with.
+    pub fn expected(&self) -> Expected {
+        let TableMeta { uid, size, digest, ingest_seqno, .. } = *self;
+        Expected { uid, size, digest, ingest_seqno }
+    }
+
     /// Returns the length of the file plus the entries that it points to in value files.
     pub fn bytes_with_values(&self) -> u64 {
         self.values.iter().fold(self.size, |bytes, values| bytes.saturating_add(values.bytes))
@@ -272,6 +279,7 @@ const RANGE_DELETE_RETIRED: u64 = 34;
 const TABLE_EXPIRES: u64 = 35;
 const MERGE_OPERATOR_NAMED: u64 = 36;
 const TABLE_HIDES: u64 = 37;
+const TABLE_INGESTED: u64 = 38;
 
 impl Edit {
     /// Encodes the edit as the body of its frame.
@@ -295,6 +303,14 @@ impl Edit {
                 body.clear();
                 put_varints(&mut body, [table.number, table.cleared_through, table.retains_nothing.into()]);
                 put_varint(&mut out, TABLE_HIDES);
+                put_bytes(&mut out, &body);
+            }
+            if let EditChange::TableAdded { table, .. } = change
+                && table.ingest_seqno > 0
+            {
+                body.clear();
+                put_varint(&mut body, table.number);
+                put_varint(&mut out, TABLE_INGESTED);
                 put_bytes(&mut out, &body);
             }
         }
@@ -323,6 +339,7 @@ impl Edit {
             match tag {
                 TABLE_EXPIRES => set_expiry(changes.last_mut(), body)?,
                 TABLE_HIDES => set_hidden(changes.last_mut(), body)?,
+                TABLE_INGESTED => check_ingested(changes.last(), body)?,
                 _ => changes.push(EditChange::decode(tag, body)?),
             }
         }
@@ -641,6 +658,19 @@ fn set_hidden(before: Option<&mut EditChange>, body: &[u8]) -> Result<()> {
     }
 }
 
+fn check_ingested(before: Option<&EditChange>, body: &[u8]) -> Result<()> {
+    let reader = &mut Reader::new(body);
+    let number = reader.varint()?;
+    match before {
+        Some(EditChange::TableAdded { table, .. })
+            if table.number == number && table.ingest_seqno > 0 && reader.is_empty() =>
+        {
+            Ok(())
+        }
+        _ => Err(Error::structural("a statement about an ingested table that the change before does not add")),
+    }
+}
+
 fn put_values(out: &mut Vec<u8>, values: &[BlobRef]) {
     put_varint(out, values.len() as u64);
     for BlobRef { file, count, bytes } in values {
@@ -874,7 +904,7 @@ pub(crate) mod tests {
 
     #[test]
     fn an_even_tag_from_the_future_is_too_new_and_an_odd_one_is_kept() {
-        assert_eq!(*Edit::decode(&[38, 1, 7]).unwrap_err().kind(), ErrorKind::FormatTooNew);
+        assert_eq!(*Edit::decode(&[40, 1, 7]).unwrap_err().kind(), ErrorKind::FormatTooNew);
         let kept = Edit::decode(&[FREE_TAG as u8, 1, 7]).unwrap();
         assert_eq!(kept.changes, [EditChange::Skipped { tag: FREE_TAG, bytes: vec![7] }]);
     }

@@ -1,6 +1,7 @@
-//! Range deletes: every read agrees with a model, through flushes, compactions, snapshots and crashes, and the space
-//! comes back.
+//! Range deletes and ingested tables: every read agrees with a model, through flushes, compactions, snapshots and
+//! crashes, and the space comes back.
 
+mod ingest;
 mod model;
 mod space;
 

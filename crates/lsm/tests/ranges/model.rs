@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::path::Path;
 
 use proptest::prelude::*;
-use waxseal_lsm::db::{At, Db, Parts, Snapshot};
+use waxseal_lsm::db::{At, Db, IngestMode, Parts, Snapshot};
 use waxseal_lsm::env::sim::{Crash, Loss, SimFs};
 use waxseal_lsm::options::{CfOptions, Durability};
 use waxseal_lsm::order::Order;
 use waxseal_testing::store::*;
 
 use crate::delete_range;
+use crate::ingest::write_file;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -19,6 +21,8 @@ enum Step {
     Put(u8),
     Delete(u8),
     DeleteRange(Option<u8>, Option<u8>),
+    /// Keys, a bit for each that says whether it is deleted, and whether the file is moved.
+    Ingest(u8, u8, u16, bool),
     Flush,
     Work,
     Settle,
@@ -38,6 +42,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             (Some(a), Some(b)) => Step::DeleteRange(Some(a.min(b)), Some(a.max(b))),
             (a, b) => Step::DeleteRange(a, b),
         }),
+        4 => (key(), 1u8..9, any::<u16>(), any::<bool>()).prop_map(|(a, n, bits, moved)| Step::Ingest(a, n, bits, moved)),
         4 => Just(Step::Flush),
         6 => Just(Step::Work),
         1 => Just(Step::Settle),
@@ -54,7 +59,7 @@ fn key(n: u8) -> Vec<u8> {
     format!("key {n:02}").into_bytes()
 }
 
-fn open_in(sim: &SimFs, dir: &std::path::Path, order: &Order) -> Db {
+fn open_in(sim: &SimFs, dir: &Path, order: &Order) -> Db {
     let options = CfOptions { order: order.clone(), level0_tables: 2, ..options() };
     let parts = Parts { families: vec![("default".into(), options)], ..parts(sim.env(sim.steps())) };
     Db::open(dir, settings(), parts).unwrap()
@@ -135,6 +140,23 @@ fn walk(order: &Order, steps: &[Step]) {
                     a.as_ref().is_some_and(|a| order.compare(key, a).is_lt())
                         || b.as_ref().is_some_and(|b| order.compare(key, b).is_ge())
                 });
+            }
+            Step::Ingest(from, count, bits, moved) => {
+                let mut numbers: Vec<u8> = (*from..60.min(from + count * 3)).step_by(3).collect();
+                numbers.sort_by(|a, b| order.compare(&key(*a), &key(*b)));
+                let value = |n: u8| (bits >> (n / 3 % 16) & 1 == 0).then(|| format!("ingested {number}").into_bytes());
+                let records: Vec<_> = numbers.into_iter().map(|n| (key(n), value(n))).collect();
+                let path = Path::new("/files").join(number.to_string());
+                sim.env(1).fs.create_dir_all(Path::new("/files")).unwrap();
+                write_file(&db, &default(&db), &path, &records).unwrap();
+                let mode = if *moved { IngestMode::Move } else { IngestMode::Copy };
+                db.ingest_tables(&[(&default(&db), &[path])], mode).unwrap();
+                for (key, value) in records {
+                    match value {
+                        Some(value) => drop(model.insert(key, value)),
+                        None => drop(model.remove(&key)),
+                    }
+                }
             }
             Step::Flush => db.flush().unwrap(),
             Step::Work => drop(db.step().unwrap()),

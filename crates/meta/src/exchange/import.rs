@@ -73,7 +73,7 @@ pub fn import(db: &Db, family: &Family, env: &Env, dir: &Path) -> Result<Importe
     let mut tables = Vec::new();
     let mut found = TableCounts::default();
     for file in &manifest.files {
-        let expected = Expected { uid: file.uid, size: file.size, digest: file.digest };
+        let expected = Expected { uid: file.uid, size: file.size, digest: file.digest, ingest_seqno: 0 };
         let table = receiver.open(env, &dir.join(&file.name), Some(expected))?;
         let counted = receiver.walk(&table)?;
         if (counted.records, counted.rows) != (file.records, file.rows) {

@@ -5,6 +5,7 @@ mod damages;
 mod engine;
 mod exchange;
 mod expiring;
+mod ingested;
 mod launder;
 mod left_behind;
 mod metadata;

@@ -15,6 +15,7 @@ mod flips;
 mod forged;
 mod history;
 mod hurt;
+mod ingest;
 mod kept;
 mod memory;
 mod model;

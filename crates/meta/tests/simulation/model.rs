@@ -18,10 +18,10 @@ use crate::displaced::{lose_directory, lose_place, move_directory};
 use crate::events::EVENTS;
 use crate::hurt::hurt_and_mend;
 use crate::oracle::{Change, Content};
-use crate::world::{CONFIGS, Config, Tally, World, content_of, exchange, is_honest, rows_of};
+use crate::world::{CONFIGS, Config, Tally, World, content_of, exchange, ingest_tables, is_honest, rows_of};
 
 /// The kinds of operations and their weights; at least one in a hundred each.
-const KINDS: [(&str, u64); 36] = [
+const KINDS: [(&str, u64); 37] = [
     ("put", 28),
     ("put synced", 4),
     ("put buffered", 4),
@@ -54,6 +54,7 @@ const KINDS: [(&str, u64); 36] = [
     ("wrong seal", 3),
     ("verify", 3),
     ("exchange", 3),
+    ("ingest tables", 4),
     ("hurt and mend", 3),
     ("move directory", 3),
     ("lose place", 3),
@@ -384,6 +385,7 @@ impl Run {
                 let from = if world.oracle.now().contains_key("alpha") { "alpha" } else { "default" };
                 exchange(world, from, to)
             }
+            "ingest tables" => ingest_tables(world),
             "hurt and mend" => {
                 self.snapshots.clear(); // they hold the earlier content
                 world.sim.crash_at(u64::MAX);

@@ -16,12 +16,12 @@ use waxseal_testing::scribe::check_lines;
 use crate::beside;
 use crate::events::EVENTS;
 use crate::oracle::Change;
-use crate::world::{CONFIGS, Config, FENCED, Seals, World, content_of, exchange};
+use crate::world::{CONFIGS, Config, FENCED, Seals, World, content_of, exchange, ingest_tables};
 
 type Scenario = fn(&mut World) -> Result<()>;
 
 /// The scenarios; an error means that the crash occurred.
-pub const SCENARIOS: [(&str, Scenario); 30] = [
+pub const SCENARIOS: [(&str, Scenario); 31] = [
     ("puts", puts),
     ("synced puts", synced_puts),
     ("batches over families", batches),
@@ -50,6 +50,7 @@ pub const SCENARIOS: [(&str, Scenario); 30] = [
     ("records without seals adopted", adoption),
     ("fences and bars", lost_ranges),
     ("export and import", exchanged),
+    ("table files ingested", ingested),
     ("large values flushed", values_flushed),
     ("value files collected", values_collected),
 ];
@@ -109,6 +110,19 @@ fn large_values(world: &mut World, numbers: std::ops::Range<u8>, round: u8) -> R
         world.commit(vec![change], Durability::Os)?;
     }
     Ok(())
+}
+
+fn ingested(world: &mut World) -> Result<()> {
+    world.create_family("back1")?;
+    many_puts(world, 10)?;
+    let from = Some(b"user0".to_vec());
+    world.commit(vec![Change::DeleteRange("default".into(), from, None)], Durability::Os)?;
+    ingest_tables(world)?;
+    many_puts(world, 6)?;
+    ingest_tables(world)?;
+    step_all(world)?;
+    ingest_tables(world)?;
+    put(world, Durability::Os)
 }
 
 fn values_flushed(world: &mut World) -> Result<()> {

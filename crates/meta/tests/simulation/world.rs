@@ -1,13 +1,13 @@
 //! A world: a simulated disk, a store on it in stepped mode, and the oracle with the store's expected content.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 
 use waxseal_lsm::batch::Batch;
-use waxseal_lsm::db::{At, Db, Event, Family, Listener, Parts, Precondition, Reason};
+use waxseal_lsm::db::{At, Db, Event, Family, IngestMode, Listener, Parts, Precondition, Reason};
 use waxseal_lsm::env::sim::{Crash, SimFs};
 use waxseal_lsm::env::{Env, SeededRandom};
 use waxseal_lsm::error::{Error, ErrorKind, Result};
@@ -922,6 +922,53 @@ pub fn exchange(world: &mut World, from: &str, to: &str) -> Result<()> {
     world.history.forget(to);
     let rows = world.oracle.now()[from].clone();
     let changes: Vec<Change> = rows.into_iter().map(|(key, value)| Change::Put(to.to_owned(), key, value)).collect();
+    if outcome.is_ok() || world.sim.is_crashed() {
+        world.oracle.commit(changes); // otherwise no record was changed
+    }
+    if outcome.is_ok() && !world.sim.is_crashed() {
+        world.oracle.sync();
+    }
+    outcome.map(drop)
+}
+
+/// Writes table files for one or two families outside of the store, ingests them as one commit, and updates the oracle.
+pub fn ingest_tables(world: &mut World) -> Result<()> {
+    let dir = PathBuf::from("/ingest");
+    world.env().fs.create_dir_all(&dir).map_err(|error| Error::io("a directory", error))?;
+    for name in world.sim.files(&dir) {
+        world.sim.delete(dir.join(name)).expect("clearing old files");
+    }
+    let names = BTreeSet::from([world.family_name(), world.family_name()]);
+    let (mut changes, mut files) = (Vec::new(), Vec::new());
+    for name in &names {
+        let family = world.db().family(name).expect("family");
+        let (path, order) = (dir.join(name), order_of(name));
+        let mut keys: Vec<_> = (0..1 + world.below(12)).map(|_| world.key()).collect();
+        keys.sort_by(|a, b| order.compare(a, b));
+        keys.dedup();
+        let mut writer = world.db().table_writer(&family, &path)?;
+        for key in keys {
+            if world.one_in(5) {
+                writer.push(Kind::Delete, &key, &[], &[])?;
+                changes.push(Change::Delete(name.clone(), key));
+                continue;
+            }
+            let value = world.value();
+            let entries = world.entries(&value);
+            let entries: Vec<(u16, &[u8])> = entries.iter().map(|(id, entry)| (*id, &entry[..])).collect();
+            writer.push(Kind::Put, &key, &value, &entries)?;
+            changes.push(match world.is_over(&value) {
+                true => Change::Delete(name.clone(), key),
+                false => Change::Put(name.clone(), key, value),
+            });
+        }
+        writer.finish()?;
+        files.push((family, [path]));
+    }
+    let asked: Vec<(&Family, &[PathBuf])> = files.iter().map(|(family, paths)| (family, &paths[..])).collect();
+    let mode = if world.one_in(2) { IngestMode::Move } else { IngestMode::Copy };
+    let outcome = world.db().ingest_tables(&asked, mode);
+    names.iter().for_each(|name| world.history.forget(name));
     if outcome.is_ok() || world.sim.is_crashed() {
         world.oracle.commit(changes); // otherwise no record was changed
     }

@@ -307,7 +307,7 @@ impl Db {
     pub fn flush_ordered(&self, family: &Family) -> Result<()> {
         let (inner, _) = self.writable()?;
         let _job = inner.flusher().job()?;
-        let seqno = inner.write_path().take_seqno(family, EpochChange::Stay, |_| {})?;
+        let seqno = inner.write_path().take_seqno(&[family], EpochChange::Stay, |_| {})?;
         inner.flusher().flush_frozen(&|other| other == family, seqno).map(|_| ())
     }
 

@@ -2,17 +2,20 @@
 //! topic.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Db;
 use crate::batch::{BatchOperations, Binding};
 use crate::cursor::Cursor;
 use crate::db::catalog::event_log::table_fact;
+use crate::db::maintenance::bulk_load::{self, BulkLoad};
 use crate::db::maintenance::checkpoint;
 use crate::db::maintenance::examine::{MemoryRef, TableRef, marks_lost};
 use crate::db::maintenance::ingest::{self, Ingested, Raw, meets};
+use crate::db::maintenance::ingest_tables::{self, IngestMode, IngestedTables};
 use crate::db::maintenance::replace::{HeldTables, change_lost_ranges};
+use crate::db::maintenance::table_file::TableFileWriter;
 use crate::db::reads::cursor::raw_cursor;
 use crate::db::state::family::{Family, TableHandle};
 use crate::db::state::snapshot::At;
@@ -27,7 +30,7 @@ use crate::range_delete::RangeDelete;
 use crate::read::CursorBounds;
 use crate::record::{OwnedRecord, Record};
 use crate::seam::{Companions, Quarantine, Withheld};
-use crate::sst::{Expected, KnownTable, Rebuilt, Table, rebuild};
+use crate::sst::{KnownTable, Rebuilt, Table, rebuild};
 use crate::values::{BlobBuffer, LoggedValues};
 use crate::version::{ManifestState, recover};
 use crate::wal::{self, LiveRead, ReadUntil, Replayed, Stop};
@@ -74,12 +77,11 @@ impl Db {
     pub fn open_anew(&self, table: &TableRef) -> Result<Arc<Table>> {
         let inner = self.open_inner()?;
         let meta = table.meta();
-        let expected = Expected { uid: meta.uid, size: meta.size, digest: meta.digest };
         let (file, order) = (self.file_of(table)?, table.family.order().clone());
         Table::open(
             table.name(),
             file,
-            expected,
+            meta.expected(),
             order,
             inner.context().cache.clone(),
             inner.context().companions.clone(),
@@ -133,6 +135,7 @@ impl Db {
             keys: Some((meta.smallest.clone(), meta.largest.clone())),
             seqnos: Some((meta.least_seqno, meta.greatest_seqno)),
             ledger: Some(meta.ledger),
+            ingest_seqno: meta.ingest_seqno,
             size: Some(meta.size),
         };
         let (file, order) = (self.file_of(table)?, table.family.order());
@@ -382,6 +385,39 @@ impl Db {
     pub fn ingest(&self, family: &Family, open: &mut dyn FnMut() -> Result<Box<dyn Cursor>>) -> Result<Ingested> {
         let (inner, _) = self.writable()?;
         ingest::ingest(inner.compactor(), family, open)
+    }
+
+    /// Creates a table file outside of the store, for records that `ingest_tables` adds to a family later. The file must
+    /// not exist. Errors: `Invalid` for a system family or an existing file, `Io`.
+    pub fn table_writer(&self, family: &Family, path: &Path) -> Result<TableFileWriter> {
+        let inner = self.open_inner()?;
+        TableFileWriter::create(inner.context(), family, path)
+    }
+
+    /// Adds table files to families, in one commit that is durable when the call returns. Their records are newer than
+    /// every commit before it, range deletes included, and older than every commit after it. Reads and writes continue
+    /// meanwhile. Costs a read of each file, a copy of it unless it is moved, a flush of the families' memtables and
+    /// some syncs.
+    ///
+    /// Errors: `Invalid` for a file that `table_writer` did not write, that was written for another order of keys or
+    /// another family of this store, or that shares keys with another file for its family; `Corruption` with file and
+    /// offset for a damaged file; `Io`. Then nothing was changed, and the files are where they were.
+    pub fn ingest_tables(&self, files: &[(&Family, &[PathBuf])], mode: IngestMode) -> Result<IngestedTables> {
+        let (inner, _) = self.writable()?;
+        ingest_tables::ingest_tables(inner.compactor(), files, mode)
+    }
+
+    /// Loads rows in any order, which `fill` adds, in one commit that is durable when the call returns: as if it had
+    /// written one table file and ingested it. A later row replaces an earlier one of the same key. Nothing is visible
+    /// before; an error of `fill` ends the load without a change. Memory: as much as a memtable, or a quarter of
+    /// `memory_bytes` if that is less. Sorted rows are written once, others twice if they do not fit into that memory.
+    pub fn bulk_load(
+        &self,
+        family: &Family,
+        fill: &mut dyn FnMut(&mut BulkLoad<'_>) -> Result<()>,
+    ) -> Result<IngestedTables> {
+        let (inner, _) = self.writable()?;
+        bulk_load::bulk_load(inner.compactor(), family, fill)
     }
 
     /// Writes a checkpoint into `dir`, which must not exist or must be empty. The checkpoint is durable when the call

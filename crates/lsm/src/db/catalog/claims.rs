@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::compaction::{CompactionPlan, OutputRange};
 use crate::db::state::family::Family;
 use crate::env::work::Signal;
+use crate::error::{Error, Result};
 use crate::planted;
 
 #[derive(Default)]
@@ -165,6 +166,22 @@ impl TableClaims {
             tables.spans.push(span);
         }
         true
+    }
+
+    /// Reserves output spans of a family for tables that no plan writes. `choose` receives the spans of the family's
+    /// running plans; its own count as running plans until they are `given_back`. Fails once the store closes.
+    pub(crate) fn reserve<T>(
+        &self,
+        family: u32,
+        choose: impl FnOnce(&[OutputRange]) -> (T, Vec<OutputRange>),
+    ) -> Result<T> {
+        let mut tables = self.tables.lock();
+        if tables.ended {
+            return Err(Error::closed());
+        }
+        let (chosen, spans) = choose(&Taken(&tables, 0).spans(family));
+        tables.spans.extend(spans.into_iter().map(|span| (family, span)));
+        Ok(chosen)
     }
 
     /// Releases held tables.

@@ -122,7 +122,7 @@ fn drop_marked(flusher: &Flusher, family: &Family, rows: &mut dyn FnMut(Seqno) -
     let then = planted!(RulesStayWhenAFamilyGoes, EpochChange::Stay, EpochChange::NextHigh);
     let started = flusher.context().now_nanos();
     let mut added = Vec::new();
-    let seqno = flusher.write_path().take_seqno(family, then, |seqno| added = rows(seqno))?;
+    let seqno = flusher.write_path().take_seqno(&[family], then, |seqno| added = rows(seqno))?;
     let moment = flusher.write_path().sync_log()?; // I15
     let (families, next_file) = (flusher.catalog().families(), || flusher.catalog().new_file_number());
     let level0 = Level0::of_store(flusher.catalog(), &families, &next_file);

@@ -9,6 +9,7 @@
 //! Crash: a directory without `CURRENT`, which is not a store.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use crate::db::jobs::job_lock::Flusher;
 use crate::db::open::directory::{create_directory, remove_directory, remove_ours, take_lock};
 use crate::db::state::family::TableHandle;
 use crate::env::work::lock;
-use crate::env::{Env, Open, read_into};
+use crate::env::{Env, File, Open, read_into};
 use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::identity::StoreIdentity;
 use crate::names::StoreFileName;
@@ -124,12 +125,17 @@ fn copy_file(flusher: &Flusher, dir: &Path, env: &Env, name: StoreFileName) -> R
     }
     let source = flusher.context().env.fs.open(&from, Open::Read).during(|| format!("opening {name}"))?;
     let copy = env.fs.open(&to, Open::Create).during(|| format!("creating a copy of {name}"))?;
+    copy_contents(&*source, &*copy, &name)
+}
+
+/// Copies a file, and makes the copy's contents durable. `name` is used in errors.
+pub(super) fn copy_contents(source: &dyn File, copy: &dyn File, name: &dyn fmt::Display) -> Result<()> {
     let length = source.len().during(|| format!("asking for the length of {name}"))?;
     let mut offset = 0;
     let mut buffer = vec![0; MIB];
     while offset < length {
         let part = (length - offset).min(MIB as u64) as usize;
-        read_into(&*source, offset, &mut buffer[..part]).during(|| format!("reading {name}"))?;
+        read_into(source, offset, &mut buffer[..part]).during(|| format!("reading {name}"))?;
         copy.write_at(&buffer[..part], offset).during(|| format!("copying {name}"))?;
         offset += part as u64;
     }

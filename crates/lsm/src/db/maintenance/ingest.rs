@@ -98,9 +98,8 @@ pub(in crate::db) fn ingest(
     if family.is_dropped() {
         return Err(Error::invalid("the family was dropped"));
     }
-    compactor.catalog().ingestions.fetch_add(1, Ordering::SeqCst);
-    let _shown_at_the_end = IngestGuard(compactor.catalog());
-    let seqno = compactor.write_path().take_seqno(family, EpochChange::Stay, |_| {})?;
+    let _shown_at_the_end = IngestGuard::begin(compactor.catalog());
+    let seqno = compactor.write_path().take_seqno(&[family], EpochChange::Stay, |_| {})?;
     compactor.flusher().flush_frozen(&|other| other == family, seqno)?;
     let second = NewestOnly::new(open()?, order.clone(), compactor.context().companions.clone(), seqno);
     let meta = write_ingested(compactor, family, second, seqno, expected)?;
@@ -140,7 +139,15 @@ fn install_ingested(compactor: &Compactor, family: &Family, meta: TableMeta, sta
 }
 
 /// Counts the end of an ingestion when dropped, even after a failure.
-struct IngestGuard<'a>(&'a Catalog);
+pub(super) struct IngestGuard<'a>(&'a Catalog);
+
+impl<'a> IngestGuard<'a> {
+    /// Counts the begin of an ingestion.
+    pub(super) fn begin(catalog: &'a Catalog) -> IngestGuard<'a> {
+        catalog.ingestions.fetch_add(1, Ordering::SeqCst);
+        IngestGuard(catalog)
+    }
+}
 
 impl Drop for IngestGuard<'_> {
     fn drop(&mut self) {
@@ -218,7 +225,7 @@ impl std::fmt::Debug for Raw {
 }
 
 /// The newest record of each key, verified in place, under another seqno; forward only.
-struct NewestOnly {
+pub(super) struct NewestOnly {
     inner: Box<dyn Cursor>,
     order: Order,
     protector: Arc<dyn Companions>,
@@ -232,7 +239,12 @@ struct NewestOnly {
 }
 
 impl NewestOnly {
-    fn new(inner: Box<dyn Cursor>, order: Order, protector: Arc<dyn Companions>, seqno: Seqno) -> NewestOnly {
+    pub(super) fn new(
+        inner: Box<dyn Cursor>,
+        order: Order,
+        protector: Arc<dyn Companions>,
+        seqno: Seqno,
+    ) -> NewestOnly {
         let (key, companion) = (Vec::new(), Vec::new());
         NewestOnly { inner, order, protector, seqno, key, old: 0, has_key: false, companion, superseded: 0 }
     }

@@ -1,13 +1,19 @@
 //! Work on a store as a whole, one call each.
 //!
 //! ```text
-//! examine.rs     shows tables, memtables and log piece by piece, without a change
-//! replace.rs     replaces tables by their remaining records; lost ranges
-//! ingest.rs      writes external records to a family under one seqno
-//! checkpoint.rs  makes an independent store of the same contents
+//! examine.rs        shows tables, memtables and log piece by piece, without a change
+//! replace.rs        replaces tables by their remaining records; lost ranges
+//! bulk_load.rs      sorts rows into tables and adds these to a family in one commit
+//! table_file.rs     writes a table file outside of the store
+//! ingest_tables.rs  adds such files to families in one commit
+//! ingest.rs         writes external records to a family under one seqno
+//! checkpoint.rs     makes an independent store of the same contents
 //! ```
 
+pub(super) mod bulk_load;
 pub(super) mod checkpoint;
 pub(super) mod examine;
 pub(super) mod ingest;
+pub(super) mod ingest_tables;
 pub(super) mod replace;
+pub(super) mod table_file;

@@ -6,7 +6,7 @@ use crate::db::notify::notifier::{FamilyWatch, Notifier};
 use crate::names::StoreFileName;
 use crate::options::CfOptions;
 use crate::seam::Companions;
-use crate::sst::{Cache, Expected, Table};
+use crate::sst::{Cache, Table};
 use crate::values::BlobFiles;
 use crate::version::{ObsoleteList, OpenTables, TableCache};
 
@@ -31,8 +31,7 @@ pub(in crate::db) fn table_cache(
     let weigh: fn(&Arc<Table>) -> usize = |table| table.pinned_bytes();
     let table_cache = TableCache::bounded(family, dead.clone(), (tables.clone(), weigh), move |meta, file| {
         let name = StoreFileName::Table(meta.number).to_string();
-        let expected = Expected { uid: meta.uid, size: meta.size, digest: meta.digest };
-        let read_by = (expected, order.clone(), policy.clone());
+        let read_by = (meta.expected(), order.clone(), policy.clone());
         Table::open_watched(name, file, read_by, cache.clone(), protector.clone(), watch.clone())
     });
     table_cache.with_values(values).freed_later(|table| table)

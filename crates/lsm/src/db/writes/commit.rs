@@ -344,19 +344,21 @@ impl WritePath {
         }
     }
 
-    /// Takes a seqno without a record, at which the family's memtable is frozen. `then` changes the configuration epoch
-    /// from this seqno on.
+    /// Takes a seqno without a record for each of these families, in one commit, and returns the first. Each family's
+    /// memtable is frozen at its seqno. `then` changes the configuration epoch from these seqnos on.
     pub(in crate::db) fn take_seqno(
         &self,
-        family: &Family,
+        families: &[&Family],
         then: EpochChange,
         on_ordered: impl FnOnce(Seqno),
     ) -> Result<Seqno> {
         let Some(log) = self.store_log().log() else { return Err(Error::invalid("the store has no log")) };
-        let mut id = Vec::new();
-        put_varint(&mut id, family.id().into());
         let mut batch = Batch::new();
-        batch.push_with(NO_FAMILY, Kind::Delete, &id, b"", &[])?;
+        for family in families {
+            let mut id = Vec::new();
+            put_varint(&mut id, family.id().into());
+            batch.push_with(NO_FAMILY, Kind::Delete, &id, b"", &[])?;
+        }
         let body = batch.seal();
         let under = Precondition::changing(then);
         let ordered = || log.wal().order_under(&body, body.clone(), &under, on_ordered);

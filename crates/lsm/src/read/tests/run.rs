@@ -76,7 +76,7 @@ fn table_of_file(order: &Order, records: &[Owned], shape: &Shape) -> (Arc<Table>
         writer.add(&record.borrow()).unwrap();
     }
     let finished = writer.finish().unwrap();
-    let expected = Expected { uid, size: finished.size, digest: finished.digest };
+    let expected = Expected { uid, size: finished.size, digest: finished.digest, ingest_seqno: 0 };
     let cache = Arc::new(Cache::new(MIB));
     (Table::open("table".into(), file.clone(), expected, order.clone(), cache, protector).unwrap(), file)
 }

@@ -31,7 +31,7 @@ pub(in crate::sst) const LEAST_BLOCK_BYTES: u64 = 1 + TRAILER_BYTES as u64;
 pub(in crate::sst) const LOST: u32 = 0;
 
 /// Flag in the codec byte: the block's 8-byte companions follow the compressed body as one column.
-const COLUMN: u8 = 0x80;
+pub(in crate::sst) const COLUMN: u8 = 0x80;
 
 /// Bytes of one companion in a column on disk.
 pub(in crate::sst) const WORD_BYTES: usize = 8;

@@ -20,6 +20,7 @@ use crate::sst::block::block::Block;
 use crate::sst::block::frame::{BlockHandle, LOST, TRIES, check_frame, drop_cached_pages, read_error, read_framed};
 use crate::sst::block::partial_block::{PartialBlock, PartialItem};
 use crate::sst::index::index::Index;
+use crate::sst::table::ingested::AsStored;
 use crate::sst::table::table::{LoadedBlock, ReadDoubt, ReadOutcome, Table, promised};
 use crate::sst::table::verify_read::{Checks, PointRead};
 
@@ -186,8 +187,11 @@ pub(in crate::sst) fn recover(
     let error = error.unwrap_or_else(|| Error::structural("a block that cannot be read"));
     let error = error.in_file(&table.name, handle.offset);
     let fits = check_frame(&bytes, &table.expected.uid, Role::Data, handle).is_ok();
+    let as_stored = AsStored(protector);
+    let protector: &dyn Companions = if table.is_ingested() { &as_stored } else { protector };
     let site = site(table, index, number, protector, before, (&error, fits));
-    let left = if bytes.is_empty() { nothing(&site) } else { salvage(&bytes, handle, &site) };
+    let mut left = if bytes.is_empty() { nothing(&site) } else { salvage(&bytes, handle, &site) };
+    table.bind_salvaged(&mut left);
     Ok(RepairResult::Salvaged(left, error))
 }
 

@@ -4,6 +4,8 @@
 //! (a suspect) only tells a repair which keys to look for.
 
 use super::block_repair::{mismatch, read_or_probe};
+use std::borrow::Cow;
+
 use crate::checksum::{Role, hash_key};
 use crate::codec::Reader;
 use crate::error::{Error, Result};
@@ -42,7 +44,8 @@ impl Table {
         let protection = promised(&self.properties, protector);
         let mut checked = CheckedBlock { bytes: handle.bytes() as u64, ..CheckedBlock::default() };
         let looked = read_framed(&self.name, &*self.file, handle).and_then(|framed| {
-            let (stored, codec) = check_frame(&framed, &self.expected.uid, Role::Data, handle)?;
+            let (intact, mut room) = (check_frame(&framed, &self.expected.uid, Role::Data, handle)?, Vec::new());
+            let (stored, codec, handle) = self.bound(intact, handle, &mut room)?;
             let stored = StoredBlock::split(stored, codec)?;
             let mut scratch = Vec::new();
             let body = stored.body(handle.raw_len, &mut scratch, self.dictionary.as_deref())?;
@@ -136,7 +139,11 @@ impl Table {
             let mut reader = Reader::starting_at(body, entry.value_end);
             let Ok(inline) = companion::take(&mut reader) else { return };
             let from_column = stored.column.and_then(|column| column.get(index * 8..)?.get(..8)).map(companion_of);
-            let companion = from_column.as_ref().map_or(inline, |word| &word[..]);
+            let mut companion = Cow::Borrowed(from_column.as_ref().map_or(inline, |word| &word[..]));
+            if self.is_ingested() {
+                self.bind(companion.to_mut());
+            }
+            let companion = &*companion;
             let seqno = entry.seqno(self.base);
             if let Some(start) = restart.get(..entry.shared)
                 && start.len() + suffix.len() <= MAX_KEY_BYTES

@@ -18,6 +18,7 @@ use crate::sst::cache::cache::Cache;
 use crate::sst::index::index::Index;
 use crate::sst::index::partitions::PartitionReader;
 use crate::sst::index::top_index::PartitionEntry;
+use crate::sst::table::ingested::AsStored;
 use crate::sst::table::table::{DamageHandler, LoadedBlock, ReadDoubt, Table};
 use crate::sst::table::tail::{Expected, TableMetadata, read_parts};
 use crate::sst::table::verify_read::PointRead;
@@ -91,8 +92,10 @@ impl Table {
             }
         }
         let mut parts = parts?;
+        let as_stored = AsStored(&*protector);
+        let by: &dyn Companions = if expected.ingest_seqno == 0 { &*protector } else { &as_stored };
         if parts.lacks_dictionary()
-            && let Some((dictionary, at)) = corrected(&name, &*file, &parts, &order, &*protector)
+            && let Some((dictionary, at)) = corrected(&name, &*file, &parts, &order, by)
         {
             parts.dictionary = Some(Arc::new(dictionary));
             watch.healed(&name, at, Remedy::Corrected);

@@ -48,6 +48,8 @@ pub struct KnownTable {
     pub seqnos: Option<(Seqno, Seqno)>,
     /// Counts and sums of its records.
     pub ledger: Option<Ledger>,
+    /// The common seqno of an ingested table's records; 0 for other tables.
+    pub ingest_seqno: Seqno,
     /// Length of its file in bytes. A longer file is examined up to there.
     pub size: Option<u64>,
 }
@@ -110,9 +112,9 @@ pub fn rebuild(
         }
     };
     let damaged = std::mem::take(&mut ends.damaged);
-    let base = ends.base.unwrap_or(0);
+    let base = if known.ingest_seqno == 0 { ends.base.unwrap_or(0) } else { known.ingest_seqno };
     let uid = ends.uid;
-    let properties = ends.properties.unwrap_or_else(|| Properties {
+    let mut properties = ends.properties.unwrap_or_else(|| Properties {
         family: known.family,
         comparator: order.name().to_owned(),
         ledger: known.ledger.unwrap_or_default(),
@@ -128,7 +130,10 @@ pub fn rebuild(
         beside: Some(u64::MAX),
         ..Properties::default()
     });
-    let expected = Expected { uid, size, digest: 0 };
+    if known.ingest_seqno != 0 {
+        (properties.least_seqno, properties.greatest_seqno) = (base, base);
+    }
+    let expected = Expected { uid, size, digest: 0, ingest_seqno: known.ingest_seqno };
     let refused = given.refused();
     let table_index = TableIndex::Whole(IndexPartition { index: found.index, filter: None });
     let parts = TableMetadata { base, properties, table_index, policy_filter: None, dictionary };

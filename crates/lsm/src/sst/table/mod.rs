@@ -5,6 +5,7 @@ pub(super) mod cursor;
 pub(super) mod cursor_blocks;
 pub(super) mod dictionary_training;
 pub(super) mod footer;
+pub(super) mod ingested;
 pub(super) mod partial_cursor;
 pub(super) mod partitions;
 pub(super) mod prefetch;

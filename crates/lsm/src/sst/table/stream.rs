@@ -42,6 +42,8 @@ pub struct TableStream {
     keys: KeyBuffer,
     body: Vec<u8>,
     scratch: Vec<u8>,
+    /// Buffer for the stored bytes of an ingested table's block.
+    bound: Vec<u8>,
     /// The block's companions, if they are in a column, and the companion of the current entry.
     column: Option<Vec<u8>>,
     word: [u8; COMPANION_BYTES],
@@ -71,6 +73,7 @@ impl TableStream {
             keys: KeyBuffer::default(),
             body: Vec::new(),
             scratch: Vec::new(),
+            bound: Vec::new(),
             column: None,
             word: [0; COMPANION_BYTES],
             chunk: Vec::new(),
@@ -119,8 +122,9 @@ impl TableStream {
     /// Takes a block from the readahead buffer, refilling that if needed, and checks it.
     fn load(&mut self, handle: &BlockHandle) -> Result<()> {
         let from = self.read(handle)?;
-        let TableStream { table, chunk, body, scratch, column, .. } = self;
-        let (stored, codec) = check_frame(&chunk[from], &table.expected.uid, Role::Data, handle)?;
+        let TableStream { table, chunk, body, scratch, column, bound, .. } = self;
+        let checked = check_frame(&chunk[from], &table.expected.uid, Role::Data, handle)?;
+        let (stored, codec, handle) = table.bound(checked, handle, bound)?;
         let stored = StoredBlock::split(stored, codec)?;
         body.clear();
         body.extend_from_slice(stored.body(handle.raw_len, scratch, table.dictionary.as_deref())?);

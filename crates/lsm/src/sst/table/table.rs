@@ -240,7 +240,7 @@ impl Table {
     pub fn identify(name: &str, file: &dyn File) -> Result<Expected> {
         let size = file.len().map_err(|error| read_error(name, 0, error))?;
         let (header, footer) = read_ends(name, file, size, &TableTail::read(file, size))?;
-        Ok(Expected { uid: header.uid, size, digest: footer.digest })
+        Ok(Expected { uid: header.uid, size, digest: footer.digest, ingest_seqno: 0 })
     }
 
     /// Returns the properties of a table file whose comparator is still unknown.
@@ -702,9 +702,16 @@ impl Table {
 
     /// Checks a framed block and builds its search structure.
     pub(in crate::sst) fn load(&self, buffer: Vec<u8>, handle: &BlockHandle, searched: bool) -> Result<Block> {
-        let codec = check_frame(&buffer, &self.expected.uid, Role::Data, handle).map(|(_, codec)| codec);
-        codec
-            .and_then(|codec| {
+        let (mut buffer, mut room) = (buffer, Vec::new());
+        let checked = check_frame(&buffer, &self.expected.uid, Role::Data, handle);
+        let bound = checked.and_then(|checked| self.bound(checked, handle, &mut room));
+        let bound = bound.map(|(_, codec, handle)| (codec, handle));
+        if !room.is_empty() {
+            buffer = room;
+        }
+        bound
+            .and_then(|(codec, handle)| {
+                let handle = &handle;
                 check_room(handle.raw_len as usize).during(|| format!("loading a block of {}", self.name))?;
                 let base = (self.base, self.dictionary.as_deref());
                 let room = |length| match searched {

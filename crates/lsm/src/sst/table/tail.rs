@@ -33,6 +33,9 @@ use crate::sst::index::top_index::{self, TopIndex};
 /// Length of the tail that is read at once: footer, properties, and the index and filter of a small table.
 const TAIL_BYTES: u64 = 16 * 1024;
 
+/// The seqno of every record in a table file that is written to be ingested.
+pub const WRITTEN_SEQNO: Seqno = 1;
+
 /// The manifest's entry for a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Expected {
@@ -42,6 +45,8 @@ pub struct Expected {
     pub size: u64,
     /// Its digest.
     pub digest: u64,
+    /// The common seqno of an ingested table's records; 0 for other tables.
+    pub ingest_seqno: Seqno,
 }
 
 /// All of a table except its records.
@@ -140,7 +145,18 @@ pub(in crate::sst) fn read_parts(
         ));
     }
     let blocks = MetadataReader { name, file, uid, end: footer_at, tail: &tail };
-    let properties = blocks.read(&footer.properties, Role::Properties, Properties::decode)?;
+    let mut properties = blocks.read(&footer.properties, Role::Properties, Properties::decode)?;
+    let base = match expected.ingest_seqno {
+        0 => footer.base_seqno,
+        seqno => {
+            let seqnos = [footer.base_seqno, properties.least_seqno, properties.greatest_seqno];
+            if seqnos != [WRITTEN_SEQNO; 3] {
+                return Err(Error::structural("the table was not written to be ingested").in_file(name, footer_at));
+            }
+            (properties.least_seqno, properties.greatest_seqno) = (seqno, seqno);
+            seqno
+        }
+    };
     if properties.comparator != order.name() {
         let (kept, given) = (&properties.comparator, order.name());
         return Err(Error::invalid(format!("{name} is ordered by {kept:?}, the family was opened with {given:?}")));
@@ -174,7 +190,7 @@ pub(in crate::sst) fn read_parts(
     if found != footer.digest {
         return Err(Error::mismatch(footer.digest, found, "table digest").in_file(name, footer_at));
     }
-    Ok(TableMetadata { base: footer.base_seqno, properties, table_index, policy_filter, dictionary })
+    Ok(TableMetadata { base, properties, table_index, policy_filter, dictionary })
 }
 
 /// Computes the digest of a partitioned table.

@@ -58,8 +58,11 @@ impl Table {
             Err(error) if error.is_corruption() => return self.search_repaired(number, wanted, visit),
             read => read?,
         };
-        let searched = StoredBlock::split(stored, codec)
-            .and_then(|stored| self.search_stored(&stored, body, (number, handle), wanted, visit));
+        let mut room = Vec::new();
+        let searched = self.bound((stored, codec), handle, &mut room).and_then(|(stored, codec, handle)| {
+            let stored = StoredBlock::split(stored, codec)?;
+            self.search_stored(&stored, body, (number, &handle), wanted, visit)
+        });
         match searched {
             Ok(ReadOutcome::Doubtful) => {}
             Err(error) if error.is_corruption() => {}

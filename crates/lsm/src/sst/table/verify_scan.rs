@@ -36,6 +36,8 @@ pub(in crate::sst) struct VerifyScan<'a> {
     /// Last key and seqno of the previous block, and its separator.
     before: Option<(Vec<u8>, Seqno, Vec<u8>)>,
     seqnos: (Seqno, Seqno),
+    /// Receives every record after its checks.
+    visit: &'a mut dyn FnMut(&Record<'_>) -> Result<()>,
 }
 
 impl<'a> VerifyScan<'a> {
@@ -43,6 +45,7 @@ impl<'a> VerifyScan<'a> {
         table: &'a Table,
         protector: &'a dyn Companions,
         policy_filter: Option<&'a PolicyFilter>,
+        visit: &'a mut dyn FnMut(&Record<'_>) -> Result<()>,
     ) -> VerifyScan<'a> {
         VerifyScan {
             table,
@@ -55,6 +58,7 @@ impl<'a> VerifyScan<'a> {
             first: None,
             before: None,
             seqnos: (Seqno::MAX, 0),
+            visit,
         }
     }
 
@@ -69,12 +73,13 @@ impl<'a> VerifyScan<'a> {
         let Table { name, file, records, expected, base, .. } = self.table;
         let (order, protection) = (&records.order, records.protection);
         let framed = read_framed(name, &**file, handle)?;
-        let (stored, codec) = check_frame(&framed, &expected.uid, Role::Data, handle)?;
+        let (checked, mut room) = (check_frame(&framed, &expected.uid, Role::Data, handle)?, Vec::new());
+        let (stored, codec, handle) = self.table.bound(checked, handle, &mut room)?;
         let stored = StoredBlock::split(stored, codec)?;
         let body = stored.body(handle.raw_len, &mut self.scratch, self.table.dictionary.as_deref())?;
         let (before, first) = (self.before.take(), &mut self.first);
         let (ledger, seqnos, protector) = (&mut self.ledger, &mut self.seqnos, self.protector);
-        let policy_filter = self.policy_filter;
+        let (policy_filter, visit) = (self.policy_filter, &mut self.visit);
         let mut last_seqno = None;
         scan_entries(body, stored.column, *base, order, &mut self.keys, |_, record| {
             if last_seqno.is_none() {
@@ -89,7 +94,7 @@ impl<'a> VerifyScan<'a> {
                 return Err(Error::structural("the filter denies a key of the table"));
             }
             ledger.add(record.kind, checked_term(protector, record, protection)?);
-            Ok(())
+            visit(record)
         })?;
         if order.compare(&self.keys.last, separator) == Ordering::Greater {
             return Err(Error::structural("a block reaches beyond its separator"));
@@ -124,13 +129,23 @@ impl Table {
     /// `progress` receives the number of bytes read since its last call; its error ends the scan. Returns the ledger of
     /// the records.
     pub fn verify(&self, protector: &dyn Companions, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<Ledger> {
+        self.verify_each(protector, progress, &mut |_| Ok(()))
+    }
+
+    /// As `verify`, and passes every record to `visit` after its checks; an error of `visit` ends the scan.
+    pub fn verify_each(
+        &self,
+        protector: &dyn Companions,
+        progress: &mut dyn FnMut(u64) -> Result<()>,
+        visit: &mut dyn FnMut(&Record<'_>) -> Result<()>,
+    ) -> Result<Ledger> {
         let parts = self.read_parts()?;
         if parts.lacks_dictionary() {
             return Err(
                 Error::structural("the dictionary is damaged").in_file(&self.name, parts.table_index.data_end())
             );
         }
-        let mut walked = VerifyScan::new(self, protector, parts.policy_filter.as_ref());
+        let mut walked = VerifyScan::new(self, protector, parts.policy_filter.as_ref(), visit);
         let mut walk = |part: &IndexPartition| -> Result<()> {
             for handle in part.index.handles() {
                 let number = walked.blocks;

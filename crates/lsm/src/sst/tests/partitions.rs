@@ -354,6 +354,7 @@ fn a_cut_table_is_rebuilt_whole() {
             keys: Some((finished.smallest.clone(), finished.largest.clone())),
             seqnos: Some((finished.least_seqno, finished.greatest_seqno)),
             ledger: Some(finished.ledger),
+            ingest_seqno: 0,
             size: None,
         };
         let end = bytes.len();

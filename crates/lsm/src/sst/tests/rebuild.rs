@@ -18,6 +18,7 @@ fn known(finished: &Finished) -> KnownTable {
         keys: Some((finished.smallest.clone(), finished.largest.clone())),
         seqnos: Some((finished.least_seqno, finished.greatest_seqno)),
         ledger: Some(finished.ledger),
+        ingest_seqno: 0,
         size: None,
     }
 }

@@ -8,7 +8,7 @@ use waxseal_lsm::names::{StoreFileName, system_id};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::MAX_SEQNO;
 use waxseal_lsm::seam::Companions;
-use waxseal_lsm::sst::{Cache, Expected, KnownTable, Table, rebuild};
+use waxseal_lsm::sst::{Cache, KnownTable, Table, rebuild};
 use waxseal_lsm::version;
 
 use super::{Named, Salvage};
@@ -87,6 +87,7 @@ impl Salvage<'_> {
                 keys: Some((meta.smallest.clone(), meta.largest.clone())),
                 seqnos: Some((meta.least_seqno, meta.greatest_seqno)),
                 ledger: Some(meta.ledger),
+                ingest_seqno: meta.ingest_seqno,
                 size: Some(meta.size),
             },
         };
@@ -110,7 +111,7 @@ impl Salvage<'_> {
         protector: &Arc<dyn Companions>,
     ) -> Result<Arc<Table>> {
         let expected = match known {
-            Some((_, meta)) => Expected { uid: meta.uid, size: meta.size, digest: meta.digest },
+            Some((_, meta)) => meta.expected(),
             None => Table::identify(name, &**file)?,
         };
         let table =

@@ -1,0 +1,377 @@
+//! Bulk load: writes rows in any order straight into tables, and ingests these in one commit.
+//!
+//! In:    rows in any order; a later row replaces an earlier one of the same key.
+//! Out:   one ingestion of tables that do not overlap, each key in one of them.
+//! Path:  rows collect in a buffer, with companions -> a full buffer is sorted and written as tables, a *run* -> runs
+//!        that do not overlap, as those of sorted input, are ingested as they are; others are merged into new tables
+//!        first -> `ingest_tables` adds the tables.
+//! Holds: memory is bounded by the buffer, whatever the number of rows. Runs are ordinary table files of the store, so
+//!        that every byte of a run is verified when it is read back.
+//! Crash: before the edit, files that no edit names, which the next open removes.
+
+use std::cmp::Ordering;
+
+use super::ingest::NewestOnly;
+use super::ingest_tables::{IngestedTables, PlacedFiles, check_family, install_tables};
+use crate::compaction::output::write_tables;
+use crate::compaction::{Rules, Splitter};
+use crate::cursor::Cursor;
+use crate::db::jobs::compact::Compactor;
+use crate::db::state::family::Family;
+use crate::env::Open;
+use crate::error::{Error, IoContext, Result};
+use crate::interrupt;
+use crate::ledger::Ledger;
+use crate::merge::MergeCursor;
+use crate::names::StoreFileName;
+use crate::options::CfOptions;
+use crate::order::{Order, head};
+use crate::record::{Kind, MAX_KEY_BYTES, MAX_VALUE_BYTES, Record, Seqno, companion};
+use crate::seam::{Companions, PendingWrite, RecordSource, bind_written};
+use crate::sst::{Expected, Table, TableStream, WRITTEN_SEQNO};
+use crate::version::{LEVELS, TableMeta};
+
+/// Number of rows between two checks for an interrupt.
+const ROWS_PER_CHECK: usize = 1024;
+
+/// Receives the rows of a bulk load.
+pub struct BulkLoad<'a> {
+    compactor: &'a Compactor,
+    family: &'a Family,
+    buffer: RowBuffer,
+    most_bytes: usize,
+    runs: Vec<Vec<TableMeta>>,
+    placed: PlacedFiles<'a>,
+    written: Vec<u8>,
+    companion: Vec<u8>,
+}
+
+/// Loads the rows that `fill` adds; see `Db::bulk_load`.
+pub(in crate::db) fn bulk_load(
+    compactor: &Compactor,
+    family: &Family,
+    fill: &mut dyn FnMut(&mut BulkLoad<'_>) -> Result<()>,
+) -> Result<IngestedTables> {
+    check_family(family)?;
+    let settings = &compactor.context().settings;
+    let share = if settings.memory_bytes == 0 { usize::MAX } else { settings.memory_bytes / 4 };
+    let mut load = BulkLoad {
+        compactor,
+        family,
+        buffer: RowBuffer::new(family.order().clone()),
+        most_bytes: settings.memtable_bytes.min(share),
+        runs: Vec::new(),
+        placed: PlacedFiles::new(compactor),
+        written: Vec::new(),
+        companion: Vec::new(),
+    };
+    fill(&mut load)?;
+    load.finish()
+}
+
+impl BulkLoad<'_> {
+    /// Adds a row: a value, or a delete. `entries` are annotations of the value. Errors: `Invalid` beyond the limits;
+    /// errors of writing tables, after which the load fails.
+    pub fn push(&mut self, kind: Kind, key: &[u8], value: &[u8], entries: &[(u16, &[u8])]) -> Result<()> {
+        if key.len() > MAX_KEY_BYTES || value.len() > MAX_VALUE_BYTES {
+            let (key, value) = (key.len(), value.len());
+            return Err(Error::invalid(format!(
+                "a key of {key} bytes with a value of {value}; the limits are {MAX_KEY_BYTES} and {MAX_VALUE_BYTES}"
+            )));
+        }
+        if !matches!(kind, Kind::Put | Kind::Delete) {
+            return Err(Error::invalid("a bulk load takes values and deletes only"));
+        }
+        if self.buffer.rows.len().is_multiple_of(ROWS_PER_CHECK) {
+            interrupt::check()?;
+        }
+        let protector = &*self.compactor.context().companions;
+        self.written.clear();
+        let pending = PendingWrite { family: self.family.id(), kind, key, key_hash: None, value, entries };
+        protector.on_write(&pending, &mut self.written)?;
+        if self.written.len() > companion::MAX_BYTES {
+            return Err(Error::invalid("companions of one record are limited to 64 KiB"));
+        }
+        bind_written(protector, &self.written, WRITTEN_SEQNO, &mut self.companion);
+        self.buffer.push(kind, key, value, &self.companion);
+        if self.buffer.memory() < self.most_bytes {
+            return Ok(());
+        }
+        // A run that is merged later keeps its values: only the last pass over them writes blob files.
+        let options = CfOptions { large_value_bytes: 0, ..self.family.options().clone() };
+        self.write_run(&options)
+    }
+
+    /// Writes the buffer as a run, and empties it.
+    fn write_run(&mut self, options: &CfOptions) -> Result<()> {
+        self.buffer.sort();
+        let ledger = self.buffer.ledger(&*self.compactor.context().companions);
+        let tables =
+            self.write(options, &mut BufferCursor { buffer: &self.buffer, at: 0, source: self.source() }, ledger)?;
+        self.placed.adopt(&tables);
+        self.runs.push(tables);
+        self.buffer.clear();
+        Ok(())
+    }
+
+    fn source(&self) -> RecordSource<'static> {
+        RecordSource { protection: self.compactor.context().companions.protection(), file: "", offset: 0 }
+    }
+
+    /// Writes records to tables.
+    fn write(&self, options: &CfOptions, records: &mut dyn Cursor, expected: Ledger) -> Result<Vec<TableMeta>> {
+        let (compactor, order) = (self.compactor, self.family.order());
+        let next_file = || compactor.catalog().new_file_number();
+        let mut job = compactor.pass_over(self.family, LEVELS - 1, WRITTEN_SEQNO, (expected, true), &next_file);
+        job.options = options;
+        let rules = Rules::new(order.clone(), Vec::new(), |_: &[u8]| false);
+        let splitter = Splitter::new(order.clone(), options.table_bytes, Vec::new());
+        write_tables(&job, records, rules, splitter)
+    }
+
+    /// Ingests what was added.
+    fn finish(mut self) -> Result<IngestedTables> {
+        let options = self.family.options().clone();
+        if !self.buffer.rows.is_empty() {
+            match self.runs.is_empty() {
+                true => self.write_run(&options)?,
+                false => self.write_run(&CfOptions { large_value_bytes: 0, ..options.clone() })?,
+            }
+        }
+        let mut tables: Vec<TableMeta> = self.runs.iter().flatten().cloned().collect();
+        let order = self.family.order();
+        tables.sort_by(|a, b| order.compare(&a.smallest, &b.smallest));
+        if tables.windows(2).any(|pair| order.compare(&pair[0].largest, &pair[1].smallest).is_ge()) {
+            tables = self.merge(&options)?;
+        }
+        install_tables(self.compactor, vec![(self.family.clone(), tables)], self.placed)
+    }
+
+    /// Merges the runs, and removes them.
+    fn merge(&mut self, options: &CfOptions) -> Result<Vec<TableMeta>> {
+        let mut expected = Ledger::default();
+        let protector = self.compactor.context().companions.clone();
+        let mut records = self.newest()?;
+        records.first()?;
+        while records.valid() {
+            interrupt::check()?;
+            let record = records.record();
+            expected.add(record.kind, protector.term(&record));
+            records.next()?;
+        }
+        let mut records = self.newest()?;
+        let tables = self.write(options, &mut records, expected)?;
+        drop(records);
+        self.placed.remove();
+        self.placed.adopt(&tables);
+        Ok(tables)
+    }
+
+    /// Returns a cursor over the newest row of each key. A run reads its tables under a seqno of its own, so that a
+    /// later run is newer.
+    fn newest(&self) -> Result<NewestOnly> {
+        let (context, order) = (self.compactor.context(), self.family.order());
+        let mut sources: Vec<Box<dyn Cursor>> = Vec::new();
+        for (run, seqno) in self.runs.iter().zip(WRITTEN_SEQNO + 1..) {
+            let open = |meta: &TableMeta| {
+                let name = StoreFileName::Table(meta.number);
+                let file = context.env.fs.open(&context.path(name), Open::Read).during(|| format!("opening {name}"))?;
+                let expected = Expected { ingest_seqno: seqno, ..meta.expected() };
+                let (cache, protector) = (context.cache.clone(), context.companions.clone());
+                Table::open(name.to_string(), file, expected, order.clone(), cache, protector)
+            };
+            let tables = run.iter().map(open).collect::<Result<Vec<_>>>()?;
+            sources.push(Box::new(RunCursor { streams: tables.iter().map(Table::stream).collect(), at: 0 }));
+        }
+        sources.reverse(); // newest first
+        let merged = Box::new(MergeCursor::new(order.clone(), sources));
+        Ok(NewestOnly::new(merged, order.clone(), context.companions.clone(), WRITTEN_SEQNO))
+    }
+}
+
+impl std::fmt::Debug for BulkLoad<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BulkLoad").field("runs", &self.runs.len()).finish_non_exhaustive()
+    }
+}
+
+/// Rows with their companions, in memory.
+struct RowBuffer {
+    order: Order,
+    bytes: Vec<u8>,
+    rows: Vec<BufferedRow>,
+    /// True while the rows ascend, each key once.
+    is_sorted: bool,
+}
+
+/// Key, value and companions of a row follow each other in the buffer's bytes.
+#[derive(Clone, Copy)]
+struct BufferedRow {
+    /// Head of the key, in bytewise order.
+    head: u64,
+    at: usize,
+    value_len: u32,
+    companion_len: u32,
+    key_len: u16,
+    kind: Kind,
+}
+
+impl RowBuffer {
+    fn new(order: Order) -> RowBuffer {
+        RowBuffer { order, bytes: Vec::new(), rows: Vec::new(), is_sorted: true }
+    }
+
+    fn memory(&self) -> usize {
+        self.bytes.len() + self.rows.len() * size_of::<BufferedRow>()
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.rows.clear();
+        self.is_sorted = true;
+    }
+
+    fn push(&mut self, kind: Kind, key: &[u8], value: &[u8], companion: &[u8]) {
+        if self.is_sorted
+            && let Some(last) = self.rows.last()
+        {
+            self.is_sorted = self.order.compare(self.key(last), key).is_lt();
+        }
+        let head = if self.order.is_bytewise() { head(key, 0) } else { 0 };
+        let (key_len, value_len, companion_len) = (key.len() as u16, value.len() as u32, companion.len() as u32);
+        self.rows.push(BufferedRow { head, at: self.bytes.len(), value_len, companion_len, key_len, kind });
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(value);
+        self.bytes.extend_from_slice(companion);
+    }
+
+    fn key(&self, row: &BufferedRow) -> &[u8] {
+        &self.bytes[row.at..row.at + usize::from(row.key_len)]
+    }
+
+    fn record(&self, row: &BufferedRow) -> Record<'_> {
+        let (key, rest) = self.bytes[row.at..].split_at(row.key_len.into());
+        let (value, rest) = rest.split_at(row.value_len as usize);
+        let companion = &rest[..row.companion_len as usize];
+        Record { key, seqno: WRITTEN_SEQNO, kind: row.kind, value, companion }
+    }
+
+    /// Sorts the rows, and keeps the last one of each key.
+    fn sort(&mut self) {
+        if std::mem::replace(&mut self.is_sorted, true) {
+            return;
+        }
+        let mut rows = std::mem::take(&mut self.rows);
+        let compare = |a: &BufferedRow, b: &BufferedRow| {
+            a.head.cmp(&b.head).then_with(|| self.order.compare(self.key(a), self.key(b)))
+        };
+        rows.sort_by(compare);
+        rows.reverse();
+        rows.dedup_by(|later, kept| compare(later, kept) == Ordering::Equal);
+        rows.reverse();
+        self.rows = rows;
+    }
+
+    fn ledger(&self, protector: &dyn Companions) -> Ledger {
+        let mut ledger = Ledger::default();
+        for row in &self.rows {
+            let record = self.record(row);
+            ledger.add(record.kind, protector.term(&record));
+        }
+        ledger
+    }
+}
+
+/// The rows of a sorted buffer; forward only.
+struct BufferCursor<'a> {
+    buffer: &'a RowBuffer,
+    at: usize,
+    source: RecordSource<'static>,
+}
+
+/// The records of one run; forward only.
+struct RunCursor {
+    streams: Vec<TableStream>,
+    at: usize,
+}
+
+impl RunCursor {
+    fn settle(&mut self) -> Result<()> {
+        while self.at + 1 < self.streams.len() && !self.streams[self.at].valid() {
+            self.at += 1;
+            self.streams[self.at].first()?;
+        }
+        Ok(())
+    }
+}
+
+fn forward_only() -> Error {
+    Error::invalid("a run is read from front to back")
+}
+
+impl Cursor for BufferCursor<'_> {
+    fn seek(&mut self, _: &[u8], _: Seqno) -> Result<()> {
+        Err(forward_only())
+    }
+    fn seek_for_prev(&mut self, _: &[u8], _: Seqno) -> Result<()> {
+        Err(forward_only())
+    }
+    fn first(&mut self) -> Result<()> {
+        self.at = 0;
+        Ok(())
+    }
+    fn last(&mut self) -> Result<()> {
+        Err(forward_only())
+    }
+    fn next(&mut self) -> Result<()> {
+        self.at += 1;
+        Ok(())
+    }
+    fn prev(&mut self) -> Result<()> {
+        Err(forward_only())
+    }
+    fn valid(&self) -> bool {
+        self.at < self.buffer.rows.len()
+    }
+    fn record(&self) -> Record<'_> {
+        self.buffer.record(&self.buffer.rows[self.at])
+    }
+    fn source(&self) -> RecordSource<'_> {
+        self.source
+    }
+}
+
+impl Cursor for RunCursor {
+    fn seek(&mut self, _: &[u8], _: Seqno) -> Result<()> {
+        Err(forward_only())
+    }
+    fn seek_for_prev(&mut self, _: &[u8], _: Seqno) -> Result<()> {
+        Err(forward_only())
+    }
+    fn first(&mut self) -> Result<()> {
+        self.at = 0;
+        if let Some(stream) = self.streams.first_mut() {
+            stream.first()?;
+        }
+        self.settle()
+    }
+    fn last(&mut self) -> Result<()> {
+        Err(forward_only())
+    }
+    fn next(&mut self) -> Result<()> {
+        self.streams[self.at].next()?;
+        self.settle()
+    }
+    fn prev(&mut self) -> Result<()> {
+        Err(forward_only())
+    }
+    fn valid(&self) -> bool {
+        self.streams.get(self.at).is_some_and(Cursor::valid)
+    }
+    fn record(&self) -> Record<'_> {
+        self.streams[self.at].record()
+    }
+    fn source(&self) -> RecordSource<'_> {
+        self.streams[self.at].source()
+    }
+}
