@@ -333,6 +333,23 @@ impl WriteEntries {
     }
 }
 
+/// Receives kind, key, value and annotations of an operation.
+type Receiver<'r> = &'r mut dyn FnMut(Kind, &[u8], &[u8], &[(u16, &[u8])]) -> Result<()>;
+
+/// Passes an operation to `receive` with the annotations that its options and its family ask for.
+pub(crate) fn with_entries(
+    cf: &ColumnFamily,
+    write: Write<'_>,
+    options: WriteOptions,
+    receive: Receiver<'_>,
+) -> Result<()> {
+    cf.inner.check(&cf.family)?;
+    let write_entries = WriteEntries::of(options, &cf.inner)?;
+    write_entries
+        .of_write(write, &write_entries.entries())
+        .completed(&cf.inner, &cf.family, |write| receive(write.kind, write.key, write.value, write.entries))
+}
+
 /// Commits one operation, with options.
 pub(crate) fn write_one(cf: &ColumnFamily, write: Write<'_>, options: WriteOptions) -> Result<()> {
     cf.inner.check(&cf.family)?;

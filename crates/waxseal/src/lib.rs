@@ -69,6 +69,7 @@ mod entries;
 pub mod exchange;
 mod family;
 mod identity;
+mod ingest;
 mod inner;
 mod modify;
 mod range;
@@ -93,6 +94,7 @@ pub use care::{
 pub use cursor::{Cursor, Row};
 pub use db::Db;
 pub use identity::StoreId;
+pub use ingest::{BulkLoader, IngestOptions, Ingested, TableWriter};
 pub use inner::ColumnFamily;
 pub use range::{KeyRange, Keys, Prefix, Range};
 pub use registry::{Identity, Registry};
@@ -105,7 +107,7 @@ pub use transaction::{Isolation, Transaction, TransactionCursor, TransactionRang
 
 pub use waxseal_lsm::db::{
     BackgroundPause, Event, FamilyMetrics, LevelMetrics, Listener, Metrics, OLD_READER_NANOS, OldReader,
-    RecoveryReport, WalMetrics,
+    RecoveryReport, TableFile, WalMetrics,
 };
 pub use waxseal_lsm::error::{Damage, Error, ErrorKind, OrderMismatch, Result, Verdict};
 pub use waxseal_lsm::interrupt;

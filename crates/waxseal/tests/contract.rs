@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use waxseal::env::{RealFs, SystemClock};
 use waxseal::{
-    CfOptions, ColumnFamily, Compression, Cursor, Damage, Db, Digest, Durability, Error, ErrorKind, Event, Isolation,
-    Keys, Listener, MergeOperator, Metrics, Range, RecoveryReport, RepairOptions, Report, Result, ScrubOptions, Seal,
-    Sealed, Session, Slice, Snapshot, Transaction, VerifyOptions, WriteOptions,
+    CfOptions, ColumnFamily, Compression, Cursor, Damage, Db, Digest, Durability, Error, ErrorKind, Event,
+    IngestOptions, Isolation, Keys, Listener, MergeOperator, Metrics, Range, RecoveryReport, RepairOptions, Report,
+    Result, ScrubOptions, Seal, Sealed, Session, Slice, Snapshot, TableWriter, Transaction, VerifyOptions,
+    WriteOptions,
 };
 
 struct Quiet;
@@ -260,6 +261,11 @@ fn upkeep() -> Result<()> {
     cf.compact()?;
     let _: u64 = cf.approximate_size("a".."z")?;
     assert_eq!(cf.approximate_len(), 1);
+    let path = dir.path().join("table");
+    TableWriter::create(&path, &cf)?.put("k", "w")?.finish()?;
+    db.ingest(&cf, [&path], IngestOptions::default())?;
+    assert_eq!(cf.get("k")?.unwrap(), "w");
+    db.bulk_load(&cf, [("k", "v")])?;
     db.checkpoint(dir.path().join("copy"))?;
     assert_eq!(Db::open(dir.path().join("copy"))?.column_family("default")?.get("k")?.unwrap(), "v");
     Ok(())

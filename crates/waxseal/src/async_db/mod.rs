@@ -37,6 +37,7 @@ use waxseal_registry::Session as Who;
 use crate::builder::Builder;
 use crate::care::{Digest, RepairOptions, Report, VerifyOptions};
 use crate::db::Db;
+use crate::ingest::{IngestOptions, Ingested};
 use crate::range::KeyRange;
 use crate::registry::Identity;
 
@@ -295,6 +296,29 @@ impl AsyncDb {
     /// Pauses background work until the returned value is dropped: see [`Db::pause_background`].
     pub async fn pause_background(&self) -> Result<BackgroundPause> {
         self.run(Db::pause_background).await
+    }
+
+    /// Adds table files to a family in one commit: see [`Db::ingest`].
+    pub async fn ingest<P: AsRef<Path>>(
+        &self,
+        family: &AsyncColumnFamily,
+        files: impl IntoIterator<Item = P>,
+        options: IngestOptions,
+    ) -> Result<Ingested> {
+        let family = family.blocking().clone();
+        let files: Vec<_> = files.into_iter().map(|path| path.as_ref().to_owned()).collect();
+        self.run(move |db| db.ingest(&family, files, options)).await
+    }
+
+    /// Loads rows in any order into a family, in one commit: see [`Db::bulk_load`]. The rows are drawn on a thread of
+    /// the store.
+    pub async fn bulk_load<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        family: &AsyncColumnFamily,
+        rows: impl IntoIterator<Item = (K, V)> + Send + 'static,
+    ) -> Result<Ingested> {
+        let family = family.blocking().clone();
+        self.run(move |db| db.bulk_load(&family, rows)).await
     }
 
     /// Copies the current state of the store to a new directory: see [`Db::checkpoint`].

@@ -4,6 +4,7 @@ mod ends;
 mod estimate;
 mod expiry;
 mod face;
+mod ingest;
 mod modify;
 mod old_readers;
 mod old_values;

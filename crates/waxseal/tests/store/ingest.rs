@@ -1,0 +1,96 @@
+//! Table files and bulk loads beside the rest of the API.
+
+use std::time::{Duration, SystemTime};
+
+use waxseal::{Builder, CfOptions, Db, ErrorKind, IngestOptions, Result, TableWriter, VerifyOptions, WriteOptions};
+
+#[test]
+fn ingested_records_have_seals_entries_and_expiry() -> Result<()> {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open(dir.path().join("store"))?;
+    let hour = CfOptions { default_ttl: Some(Duration::from_secs(3600)), ..CfOptions::default() };
+    let (cf, brief) = (db.column_family("default")?, db.create_column_family("brief", hour)?);
+    cf.put("a", "old")?;
+    cf.delete_range("a"..)?;
+    let paths = ["one", "two"].map(|name| dir.path().join(name));
+    let mut writer = TableWriter::create(&paths[0], &cf)?;
+    writer.put("a", "1")?.put_with("b", "2", WriteOptions::new().label("source", "file"))?;
+    writer.put_with(
+        "c",
+        "3",
+        WriteOptions::new().expires_at(SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000)),
+    )?;
+    writer.delete("d")?.finish()?;
+    assert_eq!(writer.finish().unwrap_err().kind(), &ErrorKind::Invalid);
+    TableWriter::create(&paths[1], &brief)?.put("a", "1")?.finish()?;
+    let moved = IngestOptions::default().move_files(true);
+    let done = db.ingest_families([(&cf, [&paths[0]]), (&brief, [&paths[1]])], moved)?;
+    assert_eq!((done.records, done.tables), (5, 2));
+    assert!(!paths[0].exists() && !paths[1].exists());
+    let check = |db: &Db| -> Result<()> {
+        let (cf, brief) = (db.column_family("default")?, db.column_family("brief")?);
+        assert_eq!(cf.get("a")?.unwrap(), "1");
+        assert_eq!(cf.get_meta("b", waxseal::meta::LABELS)?.unwrap().bytes, b"\x06source\x04file");
+        assert_eq!(cf.get("c")?, None);
+        assert!(brief.get_meta("a", waxseal::meta::EXPIRY)?.is_some(), "the family's default");
+        let report = db.verify(VerifyOptions::default())?;
+        assert_eq!((report.corrupted, report.missing, report.unverified), (0, 0, 0));
+        Ok(())
+    };
+    check(&db)?;
+    let sum = db.digest(&cf, "a".."c")?;
+    cf.compact()?;
+    assert_eq!(db.digest(&cf, "a".."c")?, sum);
+    check(&db)?;
+    db.checkpoint(dir.path().join("copy"))?;
+    check(&Db::open(dir.path().join("copy"))?)
+}
+
+#[test]
+fn a_family_of_another_store_is_refused() -> Result<()> {
+    let (db, other) = (Db::memory()?, Db::memory()?);
+    let (own, foreign) = (db.column_family("default")?, other.column_family("default")?);
+    assert_eq!(db.bulk_load(&foreign, [("a", "1")]).unwrap_err().kind(), &ErrorKind::Invalid);
+    let none: [&str; 0] = [];
+    assert_eq!(db.ingest(&foreign, none, IngestOptions::default()).unwrap_err().kind(), &ErrorKind::Invalid);
+    assert_eq!(db.bulk_load(&own, [("b", "2"), ("a", "1"), ("b", "3")])?.records, 2);
+    assert_eq!(own.iter().map(|row| row.map(|(_, value)| value.to_vec())).collect::<Result<Vec<_>>>()?, [b"1", b"3"]);
+    assert_eq!(db.bulk_load(&own, Vec::<(&str, &str)>::new())?.tables, 0);
+    Ok(())
+}
+
+#[test]
+fn a_transaction_that_read_an_ingested_key_conflicts() -> Result<()> {
+    let db = Db::memory()?;
+    let cf = db.column_family("default")?;
+    cf.put("a", "1")?;
+    for read in [true, false] {
+        let t = db.transaction();
+        if read {
+            t.get(&cf, "a")?;
+        } else {
+            assert_eq!(t.range(&cf, "x"..).count(), 0);
+        }
+        db.bulk_load(&cf, [("a", "2"), ("y", "2")])?;
+        t.put(&cf, "b", "3")?;
+        assert_eq!(t.commit().unwrap_err().kind(), &ErrorKind::Conflict);
+        cf.delete("y")?;
+    }
+    let t = db.transaction();
+    t.get(&cf, "c")?;
+    db.bulk_load(&cf, [("a", "4")])?;
+    t.put(&cf, "b", "3")?;
+    t.commit()
+}
+
+#[test]
+fn a_registered_store_logs_one_event_for_an_ingestion() -> Result<()> {
+    let db = Builder::in_memory().open()?;
+    let cf = db.column_family("users")?;
+    db.registry().register("users", "Row.Write")?;
+    db.bulk_load(&cf, [("a", "1"), ("b", "2")])?;
+    cf.put("a", "3")?;
+    assert_eq!(db.registry().query_all("users.a", "Row.Write")?.len(), 1, "the put alone");
+    assert_eq!(db.registry().query_all("engine:store", "Engine.Ingest")?.len(), 1);
+    Ok(())
+}
