@@ -1031,6 +1031,12 @@ typedef struct waxseal_session_t waxseal_session_t;
 typedef struct waxseal_snapshot_t waxseal_snapshot_t;
 
 /**
+ * A table file that is being written, to be ingested later. Used by one thread at a time. Destroyed by
+ * `waxseal_table_writer_destroy`; a file that is not finished is removed then.
+ */
+typedef struct waxseal_table_writer_t waxseal_table_writer_t;
+
+/**
  * A list of table files. It does not depend on the store, is readable from any thread, and is freed by
  * `waxseal_tables_destroy`.
  */
@@ -3179,6 +3185,76 @@ int32_t waxseal_fetch_add(waxseal_family_t *family,
                           int64_t number,
                           int64_t *before,
                           waxseal_error_t **error);
+
+/**
+ * Creates a table file for a family. The file must not exist; it belongs to no store until it is ingested.
+ *
+ * Thread-safe. On success the caller owns `*writer` and frees it with `waxseal_table_writer_destroy`. Errors:
+ * `WAXSEAL_INVALID` if the file exists, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_table_writer_create(waxseal_family_t *family,
+                                    const uint8_t *path,
+                                    size_t path_len,
+                                    waxseal_table_writer_t **writer,
+                                    waxseal_error_t **error);
+
+/**
+ * Adds a value, with the entries, labels and expiry of `options`, which may be null. Keys must ascend, each of them
+ * once.
+ *
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for a key that is not greater than the one before, and as of
+ * `waxseal_put_with`: nothing is added then; `WAXSEAL_IO`.
+ */
+int32_t waxseal_table_writer_put(waxseal_table_writer_t *writer,
+                                 const waxseal_write_options_t *options,
+                                 const uint8_t *key,
+                                 size_t key_len,
+                                 const uint8_t *value,
+                                 size_t value_len,
+                                 waxseal_error_t **error);
+
+/**
+ * Adds a delete: the ingestion removes the key.
+ *
+ * One thread at a time. Errors: as of `waxseal_table_writer_put`.
+ */
+int32_t waxseal_table_writer_delete(waxseal_table_writer_t *writer,
+                                    const uint8_t *key,
+                                    size_t key_len,
+                                    waxseal_error_t **error);
+
+/**
+ * Writes the rest of the file and makes it durable. `*records` is the number of its records; it may be null.
+ *
+ * One thread at a time. Errors: `WAXSEAL_INVALID` without a record, or for a second call; `WAXSEAL_IO`.
+ */
+int32_t waxseal_table_writer_finish(waxseal_table_writer_t *writer, uint64_t *records, waxseal_error_t **error);
+
+/**
+ * Adds table files to a family, in one commit that is durable when the call returns. Their records are newer than
+ * everything written before, range deletes included, and older than everything written after. With `move_files` the
+ * files become part of the store and lose their old names; otherwise they are copied. `*records` is the number of
+ * records; it may be null.
+ *
+ * Thread-safe. Errors: `WAXSEAL_INVALID` for a file that no table writer wrote, that has another key order, that was
+ * written for another family of this store, or that shares keys with another file; `WAXSEAL_CORRUPTION` for a damaged
+ * file; `WAXSEAL_IO`, `WAXSEAL_READ_ONLY`, `WAXSEAL_CLOSED`. Nothing is changed then.
+ */
+int32_t waxseal_ingest(waxseal_db_t *db,
+                       waxseal_family_t *family,
+                       const waxseal_slice_t *paths,
+                       size_t count,
+                       bool move_files,
+                       uint64_t *records,
+                       waxseal_error_t **error);
+
+/**
+ * Destroys a table writer, and removes its file unless it is finished. Null is allowed; a destroyed writer is
+ * `WAXSEAL_CLOSED`.
+ *
+ * Thread-safe.
+ */
+int32_t waxseal_table_writer_destroy(waxseal_table_writer_t *writer);
 
 /**
  * Creates an empty batch of a store.

@@ -69,6 +69,7 @@ pub(crate) enum HandleKind {
     Cases,
     Pause,
     Transaction,
+    TableWriter,
 }
 
 impl HandleKind {

@@ -72,6 +72,8 @@ pub mod snapshot;
 
 pub mod write;
 
+pub mod ingest;
+
 pub mod batch;
 
 pub mod get;

@@ -283,6 +283,36 @@ static void background_work_pauses(void) {
     CHECK_OK(waxseal_pause_destroy(other));
 }
 
+static void table_files_are_ingested(void) {
+    char path[4200];
+    const char *dir = fresh_path();
+    waxseal_db_t *db = opened(dir, NULL);
+    waxseal_family_t *family = users(db);
+    waxseal_table_writer_t *writer = NULL;
+    waxseal_bytes_t *value = NULL;
+    waxseal_slice_t paths[1];
+    uint64_t records = 0;
+    snprintf(path, sizeof path, "%s.table", dir);
+    CHECK_OK(waxseal_put(family, LIT("a"), LIT("0"), &error));
+    CHECK_OK(waxseal_table_writer_create(family, STR(path), &writer, &error));
+    CHECK_OK(waxseal_table_writer_put(writer, NULL, LIT("a"), LIT("1"), &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_table_writer_put(writer, NULL, LIT("a"), LIT("2"), &error));
+    CHECK_OK(waxseal_table_writer_delete(writer, LIT("b"), &error));
+    CHECK_OK(waxseal_table_writer_finish(writer, &records, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_table_writer_finish(writer, NULL, &error));
+    CHECK(records == 2);
+    CHECK_OK(waxseal_table_writer_destroy(writer));
+    CHECK_STATUS(WAXSEAL_CLOSED, waxseal_table_writer_destroy(writer));
+    paths[0].data = (const uint8_t *)path;
+    paths[0].len = strlen(path);
+    CHECK_OK(waxseal_ingest(db, family, paths, 1, true, &records, &error));
+    CHECK_FAILS(WAXSEAL_IO, waxseal_ingest(db, family, paths, 1, true, NULL, &error));
+    CHECK_OK(waxseal_get(family, NULL, LIT("a"), &value, &error));
+    CHECK_BYTES("1", waxseal_bytes_slice(value));
+    CHECK_OK(waxseal_bytes_destroy(value));
+    end_store(db, family);
+}
+
 static void upkeep_answers(void) {
     waxseal_family_t *family;
     waxseal_db_t *db = memory_store(&family);
@@ -395,6 +425,7 @@ int main(void) {
     RUN(a_reader_sees_and_writes_nothing);
     RUN(a_checkpoint_is_a_store);
     RUN(background_work_pauses);
+    RUN(table_files_are_ingested);
     RUN(upkeep_answers);
     RUN(an_open_says_what_it_found);
     RUN(a_closed_store_answers_closed);
