@@ -39,7 +39,7 @@ pub(crate) struct Args {
 /// The verbs as `--help` lists them.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Records", &["put", "get", "del", "delete-range", "compare-and-set", "add", "pop", "scan"]),
-    ("In and out", &["load", "dump", "export", "import"]),
+    ("In and out", &["load", "dump", "export", "import", "ingest"]),
     ("The store", &["stats", "families", "levels", "compact", "checkpoint"]),
     ("Integrity", &["verify", "scrub", "repair", "salvage", "digest"]),
     ("Registry and log", &["register", "unregister", "registrations", "log", "provenance", "explain", "lineage"]),
@@ -203,6 +203,17 @@ pub(crate) enum Verb {
         /// The directory of the export.
         src: PathBuf,
     },
+    /// Add table files to the family in one commit; their records replace those with the same keys.
+    ///
+    /// A table file is written with the library's table writer. Each file is verified first.
+    Ingest {
+        /// The files.
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+        /// Make the files part of the store instead of copying them.
+        #[arg(long = "move")]
+        moves: bool,
+    },
     /// Log an operation on a target from now on.
     ///
     /// A target is a family (`users`), a key of one (`users.john`), the whole store (`cluster:`), .. In names, `\`
@@ -265,6 +276,10 @@ pub(crate) struct Load {
     /// Load all rows in one commit: a bad row cancels the load. Rows are parsed into memory first. Not for trees.
     #[arg(long)]
     pub(crate) atomic: bool,
+    /// Load all rows in one commit, straight into tables: the fastest way, in bounded memory. A bad row cancels the load.
+    /// Registered keys log no events. Not for trees.
+    #[arg(long, conflicts_with = "atomic")]
+    pub(crate) bulk: bool,
     /// Report and count rows that cannot be loaded, and load the others. Default: stop at the first one. Not for trees.
     #[arg(long)]
     pub(crate) skip_bad: bool,

@@ -1,8 +1,9 @@
-//! export, import: key ranges as table files, exchanged with other stores.
+//! export, import, ingest: table files, exchanged with other stores or written outside of any.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
+use waxseal::IngestOptions;
 use waxseal::exchange::{ExportOptions, LeftBehind, Policy, Versions};
 use waxseal::meta::{ETL, EXPIRY, LABELS, PROVENANCE};
 
@@ -108,5 +109,20 @@ pub(crate) fn import(args: &Args, src: &Path, output: &mut Output) -> Result<Exi
         "without_row": imported.without_row,
         "own_deletes": imported.own_deletes,
     }))?;
+    Ok(Exit::Ok)
+}
+
+pub(crate) fn ingest(args: &Args, files: &[PathBuf], moves: bool, output: &mut Output) -> Result<Exit, Failure> {
+    let db = open_to_fill(args)?;
+    let options = IngestOptions::default().move_files(moves);
+    let ingested = db.ingest(&db.column_family(&args.cf)?, files, options)?;
+    db.close()?;
+    let (records, tables) = (ingested.records, ingested.tables as u64);
+    output.line(format!(
+        "ingested {} in {}",
+        counted(records, "record", "records"),
+        counted(tables, "table", "tables")
+    ))?;
+    output.object(&json!({ "ok": true, "cf": args.cf, "records": records, "tables": tables }))?;
     Ok(Exit::Ok)
 }

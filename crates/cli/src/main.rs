@@ -93,6 +93,7 @@ fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
         Verb::Digest(span) => care::digest(args, span, output),
         Verb::Export(export) => exchange::export(args, export, output),
         Verb::Import { src } => exchange::import(args, src, output),
+        Verb::Ingest { files, moves } => exchange::ingest(args, files, *moves, output),
         Verb::Register(register) => registry::register(args, register, output),
         Verb::Unregister(pair) => registry::unregister(args, pair, output),
         Verb::Registrations => registry::registrations(args, output),

@@ -3,7 +3,8 @@
 //! A row is bad if it cannot become a record: a wrong number of fields, a quote that the file does not close, not a
 //! JSON object, no key, or a key or value above its limit. By default the first bad row ends the load, and every row
 //! before it is in the store. With `--skip-bad` bad rows are reported and left out. With `--atomic` all rows are parsed
-//! first and stored by one commit, so a failure leaves the store unchanged.
+//! first and stored by one commit, so a failure leaves the store unchanged. With `--bulk` they are written straight into
+//! tables, which one commit adds.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -12,7 +13,7 @@ use std::path::Path;
 use csv::StringRecord;
 use indicatif::ProgressBar;
 use serde_json::{Map, Value, json};
-use waxseal::{Batch, ColumnFamily, Contents, Db, Durability, MAX_KEY_BYTES, MAX_VALUE_BYTES, WriteOptions};
+use waxseal::{Batch, ColumnFamily, Contents, Db, Durability, Error, MAX_KEY_BYTES, MAX_VALUE_BYTES, WriteOptions};
 
 use super::quotes::Quotes;
 use super::{PLAIN, delimiter, key_text};
@@ -40,8 +41,11 @@ pub(crate) fn load(args: &Args, load: &Load, format: Format, output: &mut Output
         Format::Jsonl => load_jsonl(input, load, &mut rows, put),
         _ => load_csv(input, load, delimiter(format), &mut rows, put),
     };
-    let records =
-        if load.atomic { load_atomically(args, options, read) } else { load_in_batches(args, options, read) }?;
+    let records = match load {
+        Load { bulk: true, .. } => load_in_bulk(args, options, read),
+        Load { atomic: true, .. } => load_atomically(args, options, read),
+        _ => load_in_batches(args, options, read),
+    }?;
     let bad = rows.bad;
     rows.bar.finish_and_clear();
     let mut line = format!("loaded {}", text::counted(records, "record", "records"));
@@ -84,6 +88,33 @@ fn load_atomically(
     committed.map_err(|error| Failure::from(error).explain("nothing was loaded"))?;
     db.close()?;
     Ok(records)
+}
+
+/// Writes rows into tables while reading, and adds the tables in one commit. Returns the number of records; a key that
+/// occurs twice counts once.
+fn load_in_bulk(
+    args: &Args,
+    options: WriteOptions,
+    read: impl FnOnce(PutRow<'_>) -> Result<(), Failure>,
+) -> Result<u64, Failure> {
+    let made = CreatedByLoad::before(args)?;
+    let db = open_to_fill(args)?;
+    let made = made.with_family(&db, args);
+    let (cf, mut failed) = (db.column_family(&args.cf)?, None);
+    let loaded = db.bulk_load_with(&cf, |load| {
+        let rows = read(&mut |key, value| Ok(load.put_with(key, value, options.clone()).map(drop)?));
+        rows.map_err(|failure| {
+            failed = Some(failure);
+            Error::invalid("the rows ended in a failure") // which takes the place of this error
+        })
+    });
+    let loaded = loaded.map_err(|error| failed.unwrap_or_else(|| Failure::from(error)));
+    if loaded.is_err() {
+        made.undo(&db, args);
+    }
+    let loaded = loaded.map_err(|failure| failure.explain("nothing was loaded").with("records", 0))?;
+    db.close()?;
+    Ok(loaded.records)
 }
 
 /// Commits rows in batches while reading. A failure leaves every row before it in the store. Returns the number of

@@ -48,8 +48,8 @@ pub(crate) fn load(args: &Args, load: &Load, output: &mut Output) -> Result<Exit
     if load.key.is_some() {
         return Err(Failure::usage("--key is for rows; in a tree the path is the key"));
     }
-    if load.atomic || load.skip_bad {
-        return Err(Failure::usage("--atomic and --skip-bad are for rows; a tree is loaded file by file"));
+    if load.atomic || load.bulk || load.skip_bad {
+        return Err(Failure::usage("--atomic, --bulk and --skip-bad are for rows; a tree is loaded file by file"));
     }
     let walk = TreeWalk::new(src).map_err(|error| Failure::io(src.display(), error))?;
     let db = open_to_fill(args)?;

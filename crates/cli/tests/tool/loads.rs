@@ -5,6 +5,7 @@ use std::io::Read;
 use std::process::Stdio;
 
 use serde_json::Value;
+use waxseal::{Db, TableWriter};
 
 use crate::{Tool, args};
 
@@ -44,4 +45,38 @@ fn a_dump_ends_in_silence_when_its_reader_leaves() {
         let output = child.wait_with_output().unwrap();
         assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]), "{format}: {output:?}");
     }
+}
+
+#[test]
+fn rows_are_loaded_in_bulk_or_not_at_all() {
+    let tool = Tool::new();
+    fs::write(tool.path("in.csv"), "id,name\n2,b\n1,a\n2,c\n").unwrap();
+    let output = tool.run(&args("load", &tool.path("in.csv"), &["--json", "--bulk"]));
+    let object: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(object["records"], 2, "{object}");
+    assert_eq!(tool.text(&["scan", "--keys-only"]).lines().collect::<Vec<_>>(), ["1", "2"]);
+    assert!(tool.text(&["get", "2"]).contains("\"c\""));
+    fs::write(tool.path("bad.csv"), BAD_CSV).unwrap();
+    assert_eq!(tool.code(&args("load", &tool.path("bad.csv"), &["--bulk"])), 1);
+    assert_eq!(tool.text(&["scan", "--keys-only"]).lines().count(), 2, "a bad row cancels the load");
+}
+
+#[test]
+fn table_files_are_ingested() {
+    let tool = Tool::new();
+    let path = tool.path("one.tbl");
+    let file = tempfile::tempdir().unwrap();
+    let made = Db::open(file.path()).unwrap();
+    TableWriter::create(&path, &made.column_family("default").unwrap())
+        .unwrap()
+        .put("a", "1")
+        .unwrap()
+        .finish()
+        .unwrap();
+    drop(made);
+    tool.ok(&args("ingest", &path, &["--move"]));
+    assert_eq!(tool.text(&["get", "a"]), "1");
+    assert!(!path.exists());
+    fs::write(&path, "no table").unwrap();
+    assert_eq!(tool.code(&args("ingest", &path, &[])), 3);
 }
