@@ -1,6 +1,7 @@
 //! The user's view: one value per key at a seqno, over records in internal order.
 
 mod cursor;
+mod deleted;
 mod run;
 mod saved;
 #[cfg(test)]

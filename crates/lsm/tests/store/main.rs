@@ -4,6 +4,7 @@
 mod at_once;
 mod closing;
 mod damage;
+mod deleted_runs;
 mod directories;
 mod epoch;
 mod file_mode;

@@ -7,6 +7,7 @@ use super::{ReadPoint, Reads};
 use crate::cursor::Cursor;
 use crate::db::notify::notifier::DamagedPlace;
 use crate::db::state::family::{Family, TableHandle, View};
+use crate::deleted_runs::DeletedRuns;
 use crate::error::{Error, Result};
 use crate::expiry::AsOf;
 use crate::lost_range::LostRange;
@@ -88,6 +89,15 @@ struct ViewTables {
 impl BlobReader for ViewTables {
     fn read(&self, record: &Record<'_>, room: &mut BlobBuffer) -> Result<()> {
         read_value((&self.family, &self.view), &self.reads.notifier, record, self.asks_values, room)
+    }
+
+    fn deleted_runs(&self) -> Option<(&DeletedRuns, usize)> {
+        let finds_damage = !self.reads.verifies() || self.reading.verify == Verify::Always;
+        finds_damage.then(|| (self.family.deleted_runs(), Arc::as_ptr(&self.view).addr()))
+    }
+
+    fn is_current(&self) -> bool {
+        Arc::ptr_eq(&self.view, &self.family.view())
     }
 
     fn damaged_in_memory(&self, seqno: Seqno, error: &Error) {

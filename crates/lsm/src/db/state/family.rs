@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 use arc_swap::{ArcSwap, ArcSwapOption};
 
 use super::replaced_views::ReplacedViews;
+use crate::deleted_runs::DeletedRuns;
 use crate::env::Clock;
 use crate::env::work::lock;
 use crate::error::{Error, Result};
@@ -326,6 +327,8 @@ struct FamilyInner {
     table_cache: Arc<TableCache<Arc<Table>>>,
     /// Writes large values of commits to blob files.
     intake: CommitBlobs,
+    /// Where readers find no record.
+    deleted_runs: DeletedRuns,
 }
 
 impl Family {
@@ -365,6 +368,7 @@ impl Family {
             dropped,
             table_cache,
             intake: CommitBlobs::default(),
+            deleted_runs: DeletedRuns::default(),
         });
         let holder: Arc<dyn Holder> = inner.clone();
         inner.table_cache.held_by(Arc::downgrade(&holder));
@@ -415,6 +419,11 @@ impl Family {
         &self.0.intake
     }
 
+    #[inline]
+    pub(crate) fn deleted_runs(&self) -> &DeletedRuns {
+        &self.0.deleted_runs
+    }
+
     /// Returns true after `drop_family`.
     pub fn is_dropped(&self) -> bool {
         self.0.dropped.load(Ordering::Acquire)
@@ -448,6 +457,7 @@ impl Family {
             self.0.active_number.store(self.0.active_number.load(Ordering::Relaxed) + 1, Ordering::Release);
         }
         self.0.view.store(Arc::new(next));
+        self.0.deleted_runs.clear();
         self.0.replaced.add(&before, self.0.clock.monotonic_nanos());
     }
 

@@ -290,6 +290,9 @@ impl WritePath {
                 let (record, term) =
                     apply.binding.record_and_term(&operation, place, ends, &*self.context().companions)?;
                 active.touch(whole.offset);
+                if family.deleted_runs().is_armed() {
+                    family.deleted_runs().note(family.order(), &record);
+                }
                 if record.kind == Kind::BlobPointer {
                     active.hold_value(family.table_cache().values(), &record)?;
                 }
