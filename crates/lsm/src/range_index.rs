@@ -248,7 +248,7 @@ impl RangeIndex {
         RangeFragment { start: here[at].start.as_deref(), end, seqnos: &here[at].seqnos }
     }
 
-    /// Returns the place after one that is not the last.
+    /// Returns the next place. The given one must not be the last.
     fn after(&self, FragmentPlace { chunk, at }: FragmentPlace) -> FragmentPlace {
         let is_last = at + 1 == self.chunks[chunk].fragments.len();
         if is_last { FragmentPlace { chunk: chunk + 1, at: 0 } } else { FragmentPlace { chunk, at: at + 1 } }

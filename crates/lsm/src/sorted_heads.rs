@@ -25,7 +25,7 @@ impl SortedHeads {
         SortedHeads { prefix: prefix.into(), heads: Some(heads), keys: count }
     }
 
-    /// Returns how many of the keys are at or before `key`. `key_at` returns one of the keys.
+    /// Returns the number of keys at or before `key`. `key_at` returns the key with an index.
     #[inline]
     pub(crate) fn at_or_before<'a>(&self, order: &Order, key: &[u8], key_at: impl Fn(usize) -> &'a [u8]) -> usize {
         let (mut low, mut high) = match &self.heads {

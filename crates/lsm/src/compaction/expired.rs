@@ -108,9 +108,9 @@ fn has_gone(summary: &LevelSummary<'_>, table: &TableFacts<'_>) -> bool {
     table.expiry.is_some_and(|of| all(of.count) && of.all_by(summary.expired))
 }
 
-/// True if nobody may ask for a hidden record of a table: neither it nor a table beside it has a record that retains
-/// another. Records of memtables are newer than every range delete that hides a table, and what is below the range
-/// delete is not the version before them.
+/// True if no record retains a hidden record of a table: neither the table nor one that overlaps it has a record that
+/// retains its version before. Records of memtables retain none: they are newer than the range delete that hides the
+/// table, and their version before is that range delete.
 fn may_be_forgotten(summary: &LevelSummary<'_>, level: usize, at: usize) -> bool {
     let (order, table) = (summary.order, &summary.levels[level][at]);
     let meets = |other: &TableFacts<'_>| {

@@ -63,7 +63,7 @@ pub struct TableFacts<'a> {
 /// Which records of a table range deletes hide from every reader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum RangeDeleted {
-    /// None, or it is unknown that any are hidden.
+    /// None is known to be hidden.
     #[default]
     No,
     /// Some may be.
