@@ -30,6 +30,27 @@ def test_rows_leave_from_both_ends(db):
         db.popitem()
 
 
+def test_operands_are_merged(path):
+    with waxseal.open(path) as db:
+        counts = db.create_family("counts", merge_operator="add_i64")
+        tags = db.create_family("tags", merge_operator=("append", b","))
+        for n in range(5):
+            counts.merge(b"visits", n.to_bytes(8, "little"))
+            tags.merge(b"page", b"%d" % n)
+        assert int.from_bytes(counts[b"visits"], "little") == 10
+        with pytest.raises(waxseal.InvalidArgument):
+            counts.merge(b"visits", b"three")
+        with pytest.raises(waxseal.InvalidArgument):
+            db.merge(b"key", b"operand")
+        with pytest.raises(ValueError):
+            db.create_family("wrong", merge_operator="multiply")
+        with pytest.raises(TypeError):
+            db.create_family("wrong", merge_operator=("append", 7))
+    with waxseal.open(path) as db:
+        db.family("tags").merge(b"page", b"5", durability="sync")
+        assert db.family("tags")[b"page"] == b"0,1,2,3,4,5"
+
+
 def test_a_length_is_estimated(db):
     assert db.approximate_len() == 0
     db.update({b"%04d" % n: b"value" for n in range(1000)})

@@ -275,6 +275,15 @@ class Family(ReadableFamily, Writable):
         )
         return before.value
 
+    def merge(self, key: Buffer, operand: Buffer, durability: Optional[str] = None) -> None:
+        """Merges an operand into the value of a key, without reading it: the family's `merge_operator` makes the value
+        when the key is read. Raises InvalidArgument for a family without one, and for an operand that it cannot read."""
+        data, content = _c.lent(key, "key"), _c.lent(operand, "operand")
+        options = write_options(self._handles, durability)
+        self._handles.call(
+            "waxseal_merge_with", self._family.handle, options.handle, data, len(data), content, len(content)
+        )
+
     def pop_first(self, durability: Optional[str] = None) -> Optional[Tuple[bytes, bytes]]:
         """Removes the first row in key order and returns it, atomically; None if there is no row. Each row is returned
         to one caller, so that a family with keys in the order of their arrival is a queue. Raises CorruptionError if

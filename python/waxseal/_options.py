@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 import os
 from datetime import timedelta
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
 from . import _abi, _interrupt
-from ._c import Owned, bytes_at, call, function, made
+from ._c import Owned, bytes_at, call, function, lent, made
 from ._errors import CALLBACK, Error, MakeError, make_error
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 Comparator = Callable[[bytes, bytes], int]
 #: A word, or a word and a number: "never", "on_fill", "always", ("sampled", 64).
@@ -34,6 +37,15 @@ _SEALS = {
     "by_codec": _abi.WAXSEAL_SEALS_BY_CODEC,
     "following": _abi.WAXSEAL_SEALS_FOLLOWING,
     "column": _abi.WAXSEAL_SEALS_COLUMN,
+}
+_MERGE_OPERATORS = {
+    "add_i64": _abi.WAXSEAL_MERGE_ADD_I64,
+    "add_u64": _abi.WAXSEAL_MERGE_ADD_U64,
+    "append": _abi.WAXSEAL_MERGE_APPEND,
+    "min": _abi.WAXSEAL_MERGE_MIN,
+    "max": _abi.WAXSEAL_MERGE_MAX,
+    "bit_or": _abi.WAXSEAL_MERGE_BIT_OR,
+    "union": _abi.WAXSEAL_MERGE_UNION,
 }
 _WHEN_FULL = {
     "wait": _abi.WAXSEAL_WHEN_FULL_WAIT,
@@ -297,6 +309,13 @@ class Opening:
         call("waxseal_options_add_family", self.options.handle, name, len(name), family.handle, make=self._make)
 
 
+def _merge_operator(value: "Union[str, Tuple[str, Buffer]]") -> Tuple[int, bytes, int]:
+    """Returns the number of a merge operator, and its separator with the length."""
+    kind, separator = value if isinstance(value, tuple) else (value, b"")
+    text = lent(separator, "separator")
+    return word(kind, _MERGE_OPERATORS, "merge_operator"), text, len(text)
+
+
 def family_options(settings: Mapping[str, Any], make: MakeError = make_error) -> Optional[Owned]:
     """Returns options for the creation of a family; None if no option is set."""
     given = {name: value for name, value in settings.items() if value is not None}
@@ -317,6 +336,9 @@ def family_options(settings: Mapping[str, Any], make: MakeError = make_error) ->
             numbers = (word(value, _SEALS, name),)
         elif name == "comparator":
             call("waxseal_family_options_set_comparator", options.handle, *value.arguments(), make=make)
+            continue
+        elif name == "merge_operator":
+            call("waxseal_family_options_set_merge_operator", options.handle, *_merge_operator(value), make=make)
             continue
         else:
             raise TypeError(f"there is no option {name!r} of a family")

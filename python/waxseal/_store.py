@@ -25,7 +25,7 @@ from ._tables import Case, cases_of
 from ._transaction import Transacting
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing_extensions import Buffer, Self
 
 Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 
@@ -138,6 +138,7 @@ class DB(Family, Asker, Transacting):
         verify_reads: Optional[Verify] = None,
         verify_scans: Optional[Verify] = None,
         comparator: Optional[Tuple[str, Comparator]] = None,
+        merge_operator: Optional[Union[str, Tuple[str, Buffer]]] = None,
     ) -> Family:
         """Creates a family with its own options. Raises InvalidArgument if it exists.
 
@@ -145,6 +146,9 @@ class DB(Family, Asker, Transacting):
 
         `comparator` is the order of its keys: a name, and a function of two keys that returns a negative number, 0 or a
         positive number. A later `open` of the store needs it among its `comparators`.
+
+        `merge_operator` says how `merge` makes a value of operands: "add_i64", "add_u64" (8 bytes, little-endian),
+        "append" or ("append", separator), "min", "max", "bit_or", or "union" (sorted lists). The store records it.
         """
         settings = {key: value for key, value in locals().items() if key not in ("self", "name", "__class__")}
         if comparator is not None:
