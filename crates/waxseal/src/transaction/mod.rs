@@ -458,6 +458,13 @@ impl Transaction {
     }
 }
 
+/// A cursor or an iterator that outlives the transaction shows nothing more.
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
 /// Adds the keys and ranges that a batch writes.
 fn add_writes(reads: &mut ReadSet, batch: &Batch) -> Result<()> {
     for operation in batch.operations_after(&BatchPosition::default()) {

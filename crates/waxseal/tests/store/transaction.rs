@@ -262,6 +262,19 @@ fn savepoints_undo_writes_and_nothing_else() -> Result<()> {
 }
 
 #[test]
+fn a_cursor_that_outlives_its_transaction_shows_no_discarded_write() {
+    let db = Db::memory().unwrap();
+    let cf = db.column_family("default").unwrap();
+    let transaction = db.transaction();
+    transaction.put(&cf, "a", "discarded").unwrap();
+    let (mut cursor, mut range) = (transaction.cursor(&cf), transaction.range(&cf, ..));
+    drop(transaction);
+    assert_eq!(cursor.first().unwrap_err().kind(), &ErrorKind::Invalid);
+    assert!(!cursor.valid());
+    assert!(range.next().unwrap().is_err() && range.next().is_none());
+}
+
+#[test]
 fn a_transaction_reads_its_snapshot_at_one_time() -> Result<()> {
     let clock = Arc::new(ManualClock::default());
     clock.advance_nanos(1_750_000_000_000_000_000);
