@@ -191,6 +191,16 @@ fn bad_input_is_refused_and_changes_nothing() {
     write_file(&donor, &default(&donor), &at("d"), &records(100..110, 1)).unwrap();
     db.ingest_tables(&[(&other, &[at("d")])], IngestMode::Copy).unwrap();
     assert_eq!(rows(&db, &other, At::Latest).unwrap(), rows_in(&records(100..110, 1)));
+    // A table of the store, under its own name and under another one, and one file for two families.
+    let number = db.tables(&other).unwrap()[0].meta().number;
+    for path in [dir.join(format!("{number:06}.tbl")), at("d")] {
+        let error = db.ingest_tables(&[(&family, &[path])], IngestMode::Move).unwrap_err();
+        assert!(error.to_string().contains("already"), "{error}");
+    }
+    write_file(&donor, &default(&donor), &at("e"), &records(200..210, 1)).unwrap();
+    let twice = [(&family, &[at("e")][..]), (&other, &[at("e")][..])];
+    assert_eq!(*db.ingest_tables(&twice, IngestMode::Copy).unwrap_err().kind(), ErrorKind::Invalid);
+    assert_eq!(rows(&db, &other, At::Latest).unwrap(), rows_in(&records(100..110, 1)));
 }
 
 #[test]

@@ -34,7 +34,7 @@ use crate::planted;
 use crate::record::{Kind, Seqno, companion};
 use crate::seam::{Check, EngineEvent, Protection};
 use crate::sst::{Expected, Table, WRITTEN_SEQNO};
-use crate::version::{Edit, LEVELS, TableMeta};
+use crate::version::{Edit, LEVELS, Level, TableMeta};
 use crate::wal::EpochChange;
 
 /// Whether an ingestion keeps its source files.
@@ -78,7 +78,9 @@ pub(in crate::db) fn ingest_tables(
         let mut tables = Vec::new();
         for path in *paths {
             let number = placed.place(path, mode)?;
-            tables.push(examine(compactor, family, number, path)?);
+            let table = examine(compactor, family, number, path)?;
+            check_unknown(compactor, &table, path, tables.iter().chain(parts.iter().flat_map(|(_, others)| others)))?;
+            tables.push(table);
         }
         match parts.iter_mut().find(|(named, _)| named == *family) {
             Some((_, others)) => others.extend(tables),
@@ -93,6 +95,28 @@ pub(in crate::db) fn ingest_tables(
         });
     }
     Ok(ingested)
+}
+
+/// Checks that a table is not in the store already, and not among `others`: a file of the store must not be moved, and
+/// what the log says of a table is found by its unique id.
+fn check_unknown<'t>(
+    compactor: &Compactor,
+    table: &TableMeta,
+    path: &Path,
+    mut others: impl Iterator<Item = &'t TableMeta>,
+) -> Result<()> {
+    let is_same = |other: &TableMeta| other.uid == table.uid;
+    let is_live = |family: &Family| {
+        let view = family.pinned_view();
+        view.levels.iter().flat_map(Level::tables).any(|other| is_same(other.meta()))
+    };
+    if others.any(is_same) || compactor.catalog().families().by_id.values().any(is_live) {
+        return Err(Error::invalid(format!(
+            "{}: the table is in the store already, or is named twice",
+            path.display()
+        )));
+    }
+    Ok(())
 }
 
 pub(super) fn check_family(family: &Family) -> Result<()> {
