@@ -12,8 +12,9 @@
 //! Begins: the first walk only arms the runs. A batch that was being applied meanwhile may not be noted, so walks count
 //!         from the first noted batch on: `noted_from`. A walk needs a reader who sees all noted records, and every record
 //!         that is not noted.
-//! Views:  an ingestion adds records that no commit adds, in a new view of the family. A run is used only by readers of
-//!         the view in which it was found, and each change of the view forgets all runs.
+//! Views:  an ingestion adds records that no commit adds, in a new view of the family. Each change of the view forgets
+//!         all runs and begins anew: a reader of the new view may have a seqno below the ingested records. A run is used
+//!         only by readers of the view in which it was found.
 //! Ends:   `note` disarms the runs once nobody has used them for `IDLE` records.
 //! Costs:  one load for each record of a commit; while armed, a lock and a few comparisons.
 
@@ -164,10 +165,12 @@ impl DeletedRuns {
         }
     }
 
-    /// Forgets all runs and walks, after the family's view has changed.
+    /// Forgets all runs and walks, after the family's view has changed. Readers from the next noted record on may begin
+    /// new ones: its seqno is above that of the records that came with the view.
     pub(crate) fn clear(&self) {
         if self.is_armed() {
             let mut state = lock(&self.state);
+            state.noted_from = None;
             state.runs.clear();
             state.walks.clear();
         }

@@ -10,6 +10,7 @@ use waxseal_lsm::batch::Batch;
 use waxseal_lsm::db::{At, Db, Family, Snapshot};
 use waxseal_lsm::options::{CfOptions, Durability, Settings};
 use waxseal_lsm::order::{Comparator, Order};
+use waxseal_lsm::record::Kind;
 use waxseal_testing::store::*;
 
 /// The bytewise order, counted.
@@ -141,6 +142,15 @@ fn random_run(seed: u64) {
             }
             8 if below(3) == 0 => db.flush().unwrap(),
             8 if below(6) == 0 => db.settle().unwrap(),
+            8 => {
+                let n = below(800);
+                db.bulk_load(&family, &mut |load| load.push(Kind::Put, &key(n), b"ingested", &[])).unwrap();
+                model.insert(key(n), b"ingested".to_vec());
+                // A reader from before the ingestion must not mislead those after it.
+                for (snapshot, model) in &snapshots {
+                    scan(At::Snapshot(snapshot), model, None, 2);
+                }
+            }
             _ => snapshots.push((db.snapshot().unwrap(), model.clone())),
         }
         if snapshots.len() > 3 {

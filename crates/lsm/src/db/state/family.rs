@@ -604,6 +604,7 @@ impl FamilyInner {
         let (levels, taken) = renewed(&before.levels);
         if taken > 0 {
             self.view.store(Arc::new(View { levels: Arc::new(levels), ..View::clone(&before) }));
+            self.deleted_runs.clear();
             self.replaced.add(&before, self.clock.monotonic_nanos());
         }
         taken
