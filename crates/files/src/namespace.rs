@@ -275,13 +275,10 @@ impl Files {
             self.families.put_entry(&mut batch, &path, &entry);
             self.families.commit(batch)?;
             if let Some(file) = self.shared.open_files.find(entry.metadata.inode) {
-                let changed = &entry;
+                // The same change, since the file may have newer times and content that are not committed.
                 file.write().set_attributes(|own| {
-                    let Metadata { mode, uid, gid, mtime, ctime, .. } = changed.metadata;
-                    let metadata = &mut own.metadata;
-                    (metadata.mode, metadata.uid, metadata.gid) = (mode, uid, gid);
-                    (metadata.mtime, metadata.ctime) = (mtime, ctime);
-                    own.xattrs.clone_from(&changed.xattrs);
+                    let _ = change(own); // it has succeeded with the same attributes
+                    own.metadata.ctime = entry.metadata.ctime;
                 });
             }
         }

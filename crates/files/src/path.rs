@@ -39,14 +39,8 @@ impl FilePath {
         }
         let mut key = Vec::with_capacity(path.len());
         for name in path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
-            if name.len() > MAX_NAME_BYTES {
-                return fault(ErrorKind::NameTooLong, &format!("a name has at most {MAX_NAME_BYTES} bytes"));
-            }
-            if matches!(name, b"." | b"..") {
-                return fault(ErrorKind::Invalid, "paths with the component `.` or `..` are refused");
-            }
-            if name.contains(&SEPARATOR) {
-                return fault(ErrorKind::Invalid, "a name contains no zero byte");
+            if let Err((kind, message)) = check_name(name) {
+                return fault(kind, &message);
             }
             if !key.is_empty() {
                 key.push(SEPARATOR);
@@ -127,6 +121,30 @@ impl FilePath {
     pub(crate) fn display(&self) -> Vec<u8> {
         path_of(&self.0)
     }
+}
+
+/// Checks a name that is not empty. Returns what is wrong with it.
+fn check_name(name: &[u8]) -> std::result::Result<(), (ErrorKind, String)> {
+    if name.len() > MAX_NAME_BYTES {
+        return Err((ErrorKind::NameTooLong, format!("a name has at most {MAX_NAME_BYTES} bytes")));
+    }
+    if matches!(name, b"." | b"..") {
+        return Err((ErrorKind::Invalid, "paths with the component `.` or `..` are refused".to_owned()));
+    }
+    match name.iter().any(|byte| matches!(*byte, SEPARATOR | b'/')) {
+        true => Err((ErrorKind::Invalid, "a name contains no zero byte and no slash".to_owned())),
+        false => Ok(()),
+    }
+}
+
+/// Returns true for the name of an entry: a caller may join it to a local path, and stays below that path.
+pub(crate) fn is_name(name: &[u8]) -> bool {
+    !name.is_empty() && check_name(name).is_ok()
+}
+
+/// Returns true if all components of a stored key are names. The root has none.
+pub(crate) fn has_names(key: &[u8]) -> bool {
+    key.is_empty() || key.split(|byte| *byte == SEPARATOR).all(is_name)
 }
 
 /// Returns the path of a key, as callers write it.

@@ -7,7 +7,7 @@ use crate::entry::{Body, Entry, not_a_file};
 use crate::error::{Error, ErrorKind, Result};
 use crate::families::{Families, View};
 use crate::metadata::{FileKind, Metadata};
-use crate::path::FilePath;
+use crate::path::{FilePath, is_name};
 use crate::store::Files;
 use crate::walk::{List, Walk};
 
@@ -105,7 +105,14 @@ impl Snapshot {
 
     /// Lists a directory from the name behind `after` on: the next page. `after` need not exist.
     pub fn list_after(&self, path: impl AsRef<[u8]>, after: impl AsRef<[u8]>) -> Result<List> {
-        self.list_from(path.as_ref(), Some(after.as_ref()))
+        let after = after.as_ref();
+        if after.is_empty() {
+            return self.list(path);
+        }
+        if !is_name(after) {
+            return Err(Error::of(ErrorKind::Invalid, "a list begins behind the name of an entry").at(path.as_ref()));
+        }
+        self.list_from(path.as_ref(), Some(after))
     }
 
     fn list_from(&self, path: &[u8], after: Option<&[u8]>) -> Result<List> {

@@ -5,7 +5,7 @@ use waxseal::Cursor;
 use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::metadata::Metadata;
-use crate::path::{FilePath, end_of, first_name, path_of};
+use crate::path::{FilePath, end_of, first_name, has_names, is_name, path_of};
 
 /// An entry of a directory.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -69,6 +69,9 @@ impl List {
         }
         let key = self.cursor.key();
         let (name, is_whole) = first_name(&key[self.prefix.len()..]);
+        if !is_name(name) {
+            return Err(no_name(key));
+        }
         if !is_whole {
             let path = path_of(&key[..self.prefix.len() + name.len()]);
             return Err(Error::corruption("entries below a directory that is missing").at(path));
@@ -144,12 +147,20 @@ impl Walk {
     }
 
     fn entry(key: &[u8], value: &[u8]) -> Result<WalkEntry> {
+        if !has_names(key) {
+            return Err(no_name(key));
+        }
         let path = path_of(key);
         match Entry::decode_metadata(value) {
             Ok(metadata) => Ok(WalkEntry { path, metadata }),
             Err(error) => Err(error.at(path)),
         }
     }
+}
+
+/// The error for a key that is no path: it could lead out of the directory into which a caller copies the tree.
+fn no_name(key: &[u8]) -> Error {
+    Error::corruption("the key of an entry is no path").at(path_of(key))
 }
 
 impl Iterator for Walk {

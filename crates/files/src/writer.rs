@@ -8,7 +8,7 @@ use waxseal::Batch;
 use crate::content::{ChunkSink, visit_stored};
 use crate::digest::Digest;
 use crate::entry::{Chunks, Content, Entry, MAX_INLINE_BYTES, chunk_count, not_a_file};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::metadata::{FileKind, Metadata, SetAttributes};
 use crate::namespace::{NewContent, of_path};
 use crate::path::FilePath;
@@ -87,6 +87,8 @@ impl Files {
             buffer: Vec::new(),
             size: 0,
             stream: None,
+            expected: None,
+            has_failed: false,
         })
     }
 
@@ -106,17 +108,14 @@ impl Files {
         let attributes =
             SetAttributes::new().mode(metadata.mode).owner(metadata.uid, metadata.gid).mtime(metadata.mtime);
         let mut writer = self.writer_with(to, &attributes)?;
+        writer.expected = Some((metadata.digest, metadata.size));
         match entry.content().map_err(|error| error.at(from.display()))? {
             Content::Inline(bytes) => writer.push(bytes)?,
             Content::Chunks(chunks) => {
                 writer.copy_chunks(snapshot, chunks, metadata.size).map_err(|error| error.at(from.display()))?;
             }
         }
-        let copied = writer.finish()?;
-        if (copied.digest, copied.size) != (metadata.digest, metadata.size) {
-            let message = "the content does not match the digest of its entry";
-            return Err(Error::corruption(message).at(from.display()));
-        }
+        writer.finish().map_err(|error| if error.is_corruption() { error.at(from.display()) } else { error })?;
         self.copy_xattrs(&entry, to)
     }
 
@@ -138,6 +137,10 @@ pub struct Writer {
     size: u64,
     /// Chunks that were committed, once there is a full one.
     stream: Option<Stream>,
+    /// Digest and size that the content must have.
+    expected: Option<(Digest, u64)>,
+    /// A write has failed, so that content is missing.
+    has_failed: bool,
 }
 
 /// Chunks of a content that has no entry yet, but a reclaim record.
@@ -148,8 +151,39 @@ struct Stream {
 }
 
 impl Writer {
-    /// Appends bytes.
-    fn push(&mut self, mut bytes: &[u8]) -> Result<()> {
+    /// Appends bytes. Errors: also `Invalid` after a call that failed.
+    fn push(&mut self, bytes: &[u8]) -> Result<()> {
+        self.attempt(|writer| writer.append(bytes))
+    }
+
+    /// Runs a step. After one that failed, no further step and no `finish` succeeds: the file would lack its content.
+    fn attempt(&mut self, step: impl FnOnce(&mut Writer) -> Result<()>) -> Result<()> {
+        self.check_whole()?;
+        let outcome = step(self);
+        self.has_failed = outcome.is_err();
+        outcome
+    }
+
+    fn check_whole(&self) -> Result<()> {
+        match self.has_failed {
+            true => {
+                Err(Error::of(ErrorKind::Invalid, "an earlier write of this writer failed").at(self.path.display()))
+            }
+            false => Ok(()),
+        }
+    }
+
+    /// Checks the whole content against what it must be, before it replaces anything.
+    fn check_expected(&self, digest: Digest, size: u64) -> Result<()> {
+        match self.expected {
+            Some(expected) if expected != (digest, size) => {
+                Err(Error::corruption("the content does not match the digest of its entry"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn append(&mut self, mut bytes: &[u8]) -> Result<()> {
         let chunk_bytes = self.chunk_bytes as usize;
         chunk_count(self.size.saturating_add(bytes.len() as u64), self.chunk_bytes)?;
         self.size += bytes.len() as u64;
@@ -175,6 +209,10 @@ impl Writer {
 
     /// Adds a hole of whole chunks. The bytes before it are whole chunks, too.
     fn skip(&mut self, chunks: u32) -> Result<()> {
+        self.attempt(|writer| writer.append_hole(chunks))
+    }
+
+    fn append_hole(&mut self, chunks: u32) -> Result<()> {
         if !self.buffer.is_empty() {
             self.commit_chunk()?;
         }
@@ -196,6 +234,7 @@ impl Writer {
                 sink.finish(&fs.families, &mut batch)?
             }
         };
+        self.check_expected(digest, size)?;
         fs.swap(&self.path, &self.attributes, NewContent { batch, content, size, digest, recorded: None })
     }
 
@@ -226,7 +265,10 @@ impl Writer {
 
     /// Gives the file its content, in one atomic step. Returns its attributes. Errors: as for `write`; the content is
     /// deleted then.
+    ///
+    /// Errors: also `Invalid` if an earlier write failed: the old file stays.
     pub fn finish(mut self) -> Result<Metadata> {
+        self.check_whole()?;
         let Some(mut stream) = self.stream.take() else {
             let bytes = std::mem::take(&mut self.buffer);
             return self.write_in_one_batch(&bytes);
@@ -238,6 +280,7 @@ impl Writer {
         }
         let (id, size) = (stream.sink.id, self.size);
         let finished = stream.sink.finish(&fs.families, &mut batch).and_then(|(content, digest)| {
+            self.check_expected(digest, size)?;
             fs.swap(&self.path, &self.attributes, NewContent { batch, content, size, digest, recorded: Some(id) })
         });
         if finished.is_err() && fs.families.chunks.contains(reclaim_key(id))? {

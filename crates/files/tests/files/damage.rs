@@ -1,9 +1,10 @@
 //! Damage below the files: an error, never a wrong byte and never zeros.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use waxseal::{Db, Durability};
-use waxseal_files::{ErrorKind, FileStore, OpenOptions};
+use waxseal_files::{Error, ErrorKind, FileStore, OpenOptions};
 use waxseal_lsm::env::sim::{Crash, SimFs};
 
 use crate::store::{assert_clean, bytes, fails, memory, small_chunks};
@@ -68,6 +69,9 @@ fn a_chunk_that_is_not_the_files_own_is_found() {
     chunks.put(chunk_key(ids[0], 1), foreign).unwrap();
     let report = fs.verify("file").unwrap();
     assert!(report.faults == 1 && report.problems[0].fault.contains("digest"), "{report:?}");
+    fs.write("copy", "kept").unwrap();
+    fails(fs.copy("file", "copy"), ErrorKind::Corruption);
+    assert_eq!(fs.read("copy").unwrap(), b"kept");
     chunks.put(chunk_key(ids[0], 1), [1; 4097]).unwrap();
     fails(fs.read("file"), ErrorKind::Corruption);
 }
@@ -111,6 +115,46 @@ fn fsck_finds_records_that_do_not_agree() {
         let report = fs.fsck().unwrap();
         assert!(report.problems.iter().any(|problem| problem.fault.contains(fault)), "{fault}: {:?}", report.problems);
     }
+}
+
+/// Keys that lead out of a directory, for callers who join paths to one of their own.
+#[test]
+fn keys_that_are_no_paths_are_not_listed() {
+    for key in [&b"dir\0.."[..], b"dir\0../../x", b"..\0x", b"a/../x", b"dir\0\0x"] {
+        let fs = memory();
+        fs.mkdir("dir").unwrap();
+        fs.write("small", "small").unwrap();
+        let entries = fs.db().column_family("files").unwrap();
+        entries.put(key, entries.get("small").unwrap().unwrap()).unwrap();
+        let walked: Vec<_> = fs.walk("").unwrap().collect();
+        assert!(walked.iter().any(|entry| entry.as_ref().is_err_and(Error::is_corruption)), "{walked:?}");
+        let dir = if key.starts_with(b"dir") { "dir" } else { "" };
+        assert!(fs.list(dir).unwrap().any(|entry| entry.is_err_and(|error| error.is_corruption())), "{key:?}");
+    }
+    for after in ["..", "a/b", "a\0b"] {
+        fails(memory().list_after("", after), ErrorKind::Invalid);
+    }
+}
+
+/// A write fails in the midst, for want of room: the old file stays, although the rest could be written.
+#[test]
+fn a_writer_with_a_gap_replaces_nothing() {
+    let disk = SimFs::new(12);
+    let db = open(&disk).unwrap();
+    let fs = small_chunks(&db);
+    fs.write("file", "old").unwrap();
+    let mut writer = fs.writer("file").unwrap();
+    writer.write_all(&bytes(10_000, 1)).unwrap();
+    disk.set_free_space(Some(0));
+    let mut hits = 0;
+    for n in 0..200 {
+        hits += usize::from(writer.write_all(&bytes(10_000, n)).is_err());
+    }
+    disk.set_free_space(None);
+    assert!(hits > 0);
+    fails(writer.finish(), ErrorKind::Invalid);
+    assert_eq!(fs.read("file").unwrap(), b"old");
+    assert_clean(&fs);
 }
 
 const DIR: &str = "/store";

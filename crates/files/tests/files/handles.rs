@@ -163,6 +163,23 @@ fn attributes_set_beside_a_handle_are_kept_by_its_flush() {
 }
 
 #[test]
+fn attributes_set_beside_a_handle_leave_the_time_of_its_writes() {
+    let fs = memory();
+    fs.write("file", bytes(9_000, 1)).unwrap();
+    let before = fs.stat("file").unwrap().mtime;
+    let file = open(&fs, "file");
+    file.write_at(b"changed", 0).unwrap();
+    fs.set_attributes("file", &SetAttributes::new().mode(0o600)).unwrap();
+    file.flush().unwrap();
+    let after = fs.stat("file").unwrap();
+    assert!(after.mtime > before && after.mode & 0o777 == 0o600, "{before:?}, {after:?}");
+    file.write_at(b"again", 0).unwrap();
+    fs.set_attributes("file", &SetAttributes::new().mtime(before)).unwrap();
+    file.flush().unwrap();
+    assert_eq!(fs.stat("file").unwrap().mtime, before);
+}
+
+#[test]
 fn handles_do_what_they_were_opened_for() {
     let fs = memory();
     fs.write("file", "content").unwrap();
