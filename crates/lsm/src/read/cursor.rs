@@ -23,12 +23,12 @@ use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::deleted::{DELETED_STEPS, RunPassed};
+use super::deleted::{DeletedSteps, RunPassed};
+use super::reader::BlobReader;
 use super::run::SourceRun;
 use super::saved::{SavedRecord, SeenKey};
 use crate::checksum::hash_key;
 use crate::cursor::Cursor;
-use crate::deleted_runs::{DeletedRuns, WalkId};
 use crate::error::{Damage, Error, ErrorKind, Result, Verdict};
 use crate::expiry::{AsOf, ExpiryClock};
 use crate::lost_range::LostRange;
@@ -46,25 +46,10 @@ pub type CursorBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 /// Number of records skipped one by one before a seek is cheaper.
 const LONG_RUN: usize = 16;
 
-/// The family of a cursor: reads values that are not stored in their records, knows deleted runs, and receives damage reports that no lower layer can make.
-pub trait BlobReader: Send + Sync {
-    /// Reads the value that a record points to into a buffer.
-    fn read(&self, record: &Record<'_>, room: &mut BlobBuffer) -> Result<()>;
-    /// Returns the family's deleted runs and the address of the reader's view; `None` for a reader that may have missed
-    /// damage in what it walked over.
-    fn deleted_runs(&self) -> Option<(&DeletedRuns, usize)>;
-    /// Returns false if the family has another view meanwhile.
-    fn is_current(&self) -> bool;
-    /// Reports that a record in memory is damaged: its seqno, and the error returned in its place.
-    fn damaged_in_memory(&self, seqno: Seqno, error: &Error);
-    /// Merges the operands of a key at or below a seqno. A base that has expired by a time counts as absent.
-    fn merge(&self, key: &[u8], at: (Seqno, AsOf), merged: &mut OwnedRecord) -> Result<()>;
-}
-
 /// The user's view of a family at a seqno. It starts invalid, and a step on an invalid cursor leaves it invalid.
 pub struct UserCursor {
-    pub(super) order: Order,
-    pub(super) inner: MergeCursor,
+    order: Order,
+    inner: MergeCursor,
     /// A run of one block in which each record is shown as stored. While there is one, the place is `Inner`, and the
     /// inner cursor has lent out its table cursor.
     pub(super) run: Option<SourceRun>,
@@ -79,7 +64,7 @@ pub struct UserCursor {
     target: Vec<u8>,
     /// The lost ranges whose ranges the cursor is in. All but the last `pending` were reported to the caller; those
     /// were encountered while a key was being left backwards, and are reported at the next steps.
-    pub(super) lost_ranges: Vec<LostRange>,
+    lost_ranges: Vec<LostRange>,
     pending: usize,
     /// The range deletes that the cursor may see; `None` if there are none.
     ranges: Option<Arc<RangeIndex>>,
@@ -90,13 +75,11 @@ pub struct UserCursor {
     /// The provider of expiry times, the clock, and the time at which records are judged.
     expiry: Option<(Arc<dyn Companions>, Arc<ExpiryClock>, AsOf)>,
     /// The reader of separated values; `None` shows pointer records as stored.
-    pub(super) values: Option<Arc<dyn BlobReader>>,
+    values: Option<Arc<dyn BlobReader>>,
     /// The value read last.
     room: BlobBuffer,
     /// True to show pointers without reading values.
     shows_pointers: bool,
-    /// The walk over deleted keys that this step has begun.
-    pub(super) walk: Option<WalkId>,
     /// The current record points to its value, which was read, or it is an operand, which was merged. During a move:
     /// the record must be resolved.
     is_pointer: bool,
@@ -147,7 +130,6 @@ impl UserCursor {
             values: None,
             room: BlobBuffer::default(),
             shows_pointers: false,
-            walk: None,
             is_pointer: false,
             merged: None,
         }
@@ -382,14 +364,14 @@ impl UserCursor {
 
     #[inline]
     fn walk_forward(&mut self) -> Result<()> {
-        let (mut passed, mut deleted) = (0, 0u32);
+        let (mut passed, mut deleted) = (0, DeletedSteps::default());
         while self.inner.valid() {
             let record = self.inner.record();
             if self.is_above(record.key) {
                 break;
             }
             if record.kind == Kind::Fence {
-                deleted = 0;
+                deleted = DeletedSteps::default();
                 if !self.is_decided()? {
                     self.meet_lost_range(false)?;
                 }
@@ -417,7 +399,7 @@ impl UserCursor {
                     && is_covered(&mut self.lost_ranges, &self.order, &record, self.seqno) =>
                 {
                     self.seen.set(lead, record.key);
-                    (passed, deleted) = (0, 0);
+                    (passed, deleted) = (0, DeletedSteps::default());
                 }
                 None if life != Life::Over => {
                     let is_pointer = record.kind != Kind::Put || life == Life::Doubtful;
@@ -429,22 +411,27 @@ impl UserCursor {
                     self.seen.set(lead, record.key);
                     passed = 0;
                     // An expired record is not deleted for readers at an earlier time.
-                    deleted = match record.kind == Kind::Delete
+                    match record.kind == Kind::Delete
                         || is_range_deleted(self.ranges.as_deref(), &mut self.fragment, &record, self.seqno)
                     {
-                        true => deleted.saturating_add(1),
-                        false => 0,
-                    };
+                        true => deleted.add(),
+                        false => deleted = DeletedSteps::default(),
+                    }
                     if record.kind == Kind::Delete
                         && self.lost_ranges.is_empty()
                         && self.inner.pass_deleted(self.seqno, bound_of(&self.bounds.1))
                     {
                         self.seen.set_by(self.inner.lead(), || self.inner.place().0);
                     }
-                    if deleted >= DELETED_STEPS && deleted.is_power_of_two() {
-                        match self.pass_deleted_run(deleted == DELETED_STEPS)? {
+                    if deleted.are_many()
+                        && let Some(family) = self.values.as_ref().filter(|_| self.lost_ranges.is_empty())
+                    {
+                        match deleted.pass(&self.order, self.inner.place().0, self.seqno, &**family) {
                             RunPassed::None => {}
-                            RunPassed::ToItsEnd => continue,
+                            RunPassed::To(end) => {
+                                self.inner.seek(&end, self.seqno)?;
+                                continue;
+                            }
                             RunPassed::ToTheLastKey => return Ok(()),
                         }
                     }
@@ -460,8 +447,10 @@ impl UserCursor {
             }
             self.inner.next()?;
         }
-        if deleted >= DELETED_STEPS {
-            self.end_walk();
+        if deleted.has_walk()
+            && let Some(family) = &self.values
+        {
+            deleted.end(&self.order, self.inner.valid().then(|| self.inner.place().0), &**family);
         }
         Ok(())
     }

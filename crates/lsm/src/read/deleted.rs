@@ -1,56 +1,71 @@
 //! Steps of the user's cursor over long runs of deleted keys, with what other readers of the family have found
 //! (`deleted_runs.rs`).
 
-use super::cursor::UserCursor;
-use crate::cursor::Cursor;
-use crate::deleted_runs::RunReader;
-use crate::error::Result;
+use super::reader::BlobReader;
+use crate::deleted_runs::{RunReader, WalkId};
+use crate::order::Order;
+use crate::record::Seqno;
 
-/// Number of deleted keys walked over in one step before the family's deleted runs are asked, and again at each double of
-/// it.
-pub(super) const DELETED_STEPS: u32 = 16;
+/// Number of deleted keys before the family's deleted runs are asked, and again at each double of it.
+const MANY: u32 = 16;
 
-/// How far a step has passed a deleted run.
+/// The deleted keys that a cursor has walked over in a row, within one step.
+#[derive(Default)]
+pub(super) struct DeletedSteps {
+    count: u32,
+    walk: Option<WalkId>,
+}
+
+/// How far a step passes a deleted run.
 pub(super) enum RunPassed {
     None,
-    ToItsEnd,
+    /// To the first record at or after a key.
+    To(Vec<u8>),
     /// The run has no end: no record follows.
     ToTheLastKey,
 }
 
-impl UserCursor {
-    /// Moves past the deleted run that holds the inner cursor's key, if one is known. `is_first`: the first time in this
-    /// step, which begins a walk.
+impl DeletedSteps {
+    /// Counts a key.
+    #[inline]
+    pub(super) fn add(&mut self) {
+        self.count = self.count.saturating_add(1);
+    }
+
+    /// Returns true if the deleted runs are to be asked now.
+    #[inline]
+    pub(super) fn are_many(&self) -> bool {
+        self.count >= MANY && self.count.is_power_of_two()
+    }
+
+    /// Returns true if the end of these steps is the end of a run that other readers may use.
+    #[inline]
+    pub(super) fn has_walk(&self) -> bool {
+        self.walk.is_some()
+    }
+
+    /// Returns the end of the deleted run that holds a key, if one is known, and begins a walk if there is none.
     #[cold]
     #[inline(never)]
-    pub(super) fn pass_deleted_run(&mut self, is_first: bool) -> Result<RunPassed> {
-        let runs = self.values.as_ref().filter(|_| self.lost_ranges.is_empty());
-        let Some((family, (runs, view))) = runs.and_then(|family| Some((family, family.deleted_runs()?))) else {
-            self.walk = None;
-            return Ok(RunPassed::None);
-        };
-        let (key, reader) = (self.inner.place().0, RunReader { view, seqno: self.seqno });
-        if is_first {
-            self.walk = runs.begin(&self.order, key, reader, || family.is_current());
+    pub(super) fn pass(&mut self, order: &Order, key: &[u8], seqno: Seqno, family: &dyn BlobReader) -> RunPassed {
+        let Some((runs, view)) = family.deleted_runs() else { return RunPassed::None };
+        let reader = RunReader { view, seqno };
+        if self.count == MANY {
+            self.walk = runs.begin(order, key, reader, || family.is_current());
         }
-        match runs.past(&self.order, key, reader) {
-            None => Ok(RunPassed::None),
-            Some(None) => Ok(RunPassed::ToTheLastKey),
-            Some(Some(end)) => {
-                self.inner.seek(&end, self.seqno)?;
-                Ok(RunPassed::ToItsEnd)
-            }
+        match runs.past(order, key, reader) {
+            None => RunPassed::None,
+            Some(Some(end)) => RunPassed::To(end),
+            Some(None) => RunPassed::ToTheLastKey,
         }
     }
 
-    /// Notes the run of deleted keys that this step has walked over.
+    /// Notes the run: no record lies before the key `end` (`None`: none at all).
     #[cold]
     #[inline(never)]
-    pub(super) fn end_walk(&mut self) {
-        let end = self.inner.valid().then(|| self.inner.place().0);
-        if let (Some(walk), Some((runs, _))) = (self.walk.take(), self.values.as_ref().and_then(|of| of.deleted_runs()))
-        {
-            runs.end(&self.order, walk, end);
+    pub(super) fn end(&mut self, order: &Order, end: Option<&[u8]>, family: &dyn BlobReader) {
+        if let (Some(walk), Some((runs, _))) = (self.walk.take(), family.deleted_runs()) {
+            runs.end(order, walk, end);
         }
     }
 }

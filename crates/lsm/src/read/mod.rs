@@ -2,9 +2,11 @@
 
 mod cursor;
 mod deleted;
+mod reader;
 mod run;
 mod saved;
 #[cfg(test)]
 mod tests;
 
-pub use self::cursor::{BlobReader, CursorBounds, UserCursor};
+pub use self::cursor::{CursorBounds, UserCursor};
+pub use self::reader::BlobReader;
