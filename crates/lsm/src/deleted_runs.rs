@@ -165,8 +165,8 @@ impl DeletedRuns {
         }
     }
 
-    /// Forgets all runs and walks, after the family's view has changed. Readers from the next noted record on may begin
-    /// new ones: its seqno is above that of the records that came with the view.
+    /// Forgets all runs and walks, before and after the family's view changes. Readers from the next noted record on may
+    /// begin new ones: its seqno is above that of the records that come with the view.
     pub(crate) fn clear(&self) {
         if self.is_armed() {
             let mut state = lock(&self.state);

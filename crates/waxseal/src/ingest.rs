@@ -130,8 +130,8 @@ impl Db {
     /// Adds table files to a family in one commit, which is durable when the call returns.
     ///
     /// Their records are newer than everything written before, range deletes included, and older than everything
-    /// written after. Snapshots and cursors keep what they see. Files of [`TableWriter`] are accepted, in any order;
-    /// a key may be in one of them only. Each file is read through and verified first. Reads and writes continue
+    /// written after. Snapshots and cursors keep what they see. Files of [`TableWriter`] are accepted, in any order.
+    /// No two of them may hold the same key. Each file is read through and verified first. Reads and writes continue
     /// meanwhile; writers wait while the commit itself is made.
     ///
     /// An ingestion is one event `Engine.Ingest` of `engine:store`. It logs no event for a registered key.
@@ -139,8 +139,8 @@ impl Db {
     /// While such a table exists, versions of Waxseal without ingestion refuse the store.
     ///
     /// Errors: `Invalid` for a file that [`TableWriter`] did not write, that has another key order, that was written for
-    /// another family of this store, or that shares keys with another file; `Corruption` for a damaged file; `Io`.
-    /// Nothing is changed then, and the files are where they were.
+    /// another family of this store, that shares keys with another file, or whose table the store has already;
+    /// `Corruption` for a damaged file; `Io`. Nothing is changed then, and the files are where they were.
     pub fn ingest<P: AsRef<Path>>(
         &self,
         family: &ColumnFamily,

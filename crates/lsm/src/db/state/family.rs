@@ -456,6 +456,9 @@ impl Family {
         if !Arc::ptr_eq(&before.active, &next.active) {
             self.0.active_number.store(self.0.active_number.load(Ordering::Relaxed) + 1, Ordering::Release);
         }
+        // Before, so that no reader of the next view finds a run with what it adds; after, while the address of the view
+        // before is still taken.
+        self.0.deleted_runs.clear();
         self.0.view.store(Arc::new(next));
         self.0.deleted_runs.clear();
         self.0.replaced.add(&before, self.0.clock.monotonic_nanos());
