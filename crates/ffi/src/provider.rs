@@ -52,6 +52,8 @@ pub const WAXSEAL_DROP_RANGE_DELETE: i32 = 2;
 pub const WAXSEAL_DROP_EXPIRED: i32 = 3;
 /// The record's family or column was dropped.
 pub const WAXSEAL_DROP_PURGED: i32 = 4;
+/// The record is a merge operand, or the value below operands, and a merged record replaces it.
+pub const WAXSEAL_DROP_MERGED: i32 = 5;
 
 /// A record, valid during a call.
 #[repr(C)]
@@ -247,6 +249,7 @@ impl MetadataProvider for KeepingOf {
             DropReason::RangeDelete => WAXSEAL_DROP_RANGE_DELETE,
             DropReason::Expired => WAXSEAL_DROP_EXPIRED,
             DropReason::Purged => WAXSEAL_DROP_PURGED,
+            DropReason::Merged => WAXSEAL_DROP_MERGED,
         };
         // SAFETY: as above.
         self.calls(|context| unsafe { function(context, &record, &entry, reason) })

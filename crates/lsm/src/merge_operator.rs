@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use crate::codec::{Reader, put_bytes};
 use crate::error::{Error, Result};
+use crate::record::MAX_VALUE_BYTES;
 
 /// The reason for the failure of a custom operator; made of a text, or of any error by `?`.
 pub type MergeFailure = Box<dyn std::error::Error + Send + Sync>;
@@ -213,6 +214,7 @@ impl MergeOperator {
             return Err(self.missing(key));
         }
         match catch_unwind(AssertUnwindSafe(merge)) {
+            Ok(Ok(merged)) if merged.len() > MAX_VALUE_BYTES => Err(self.failed(key, "its value is too long".into())),
             Ok(merged) => merged.map_err(|reason| self.failed(key, reason)),
             Err(panic) => {
                 std::mem::forget(panic); // dropping a payload would call the application's code again
@@ -234,6 +236,87 @@ impl MergeOperator {
             key.escape_ascii(),
             self.name
         ))
+    }
+}
+
+/// Operands of one key, collected from the newest to the oldest, each with a tag.
+///
+/// An associative operator combines neighbors that were made of equally many operands. A chain of n operands therefore
+/// copies each byte log n times, and not n times, as an operator that appends would do.
+#[derive(Debug)]
+pub(crate) struct OperandStack<T> {
+    /// Newest first.
+    operands: Vec<StackedOperand<T>>,
+}
+
+/// An operand, or several that were combined.
+#[derive(Debug)]
+pub(crate) struct StackedOperand<T> {
+    /// The tag of the newest of them.
+    pub(crate) tag: T,
+    pub(crate) value: Vec<u8>,
+    /// The logarithm of their number.
+    rank: u32,
+    /// True if there are several.
+    pub(crate) is_combined: bool,
+}
+
+impl<T> Default for OperandStack<T> {
+    fn default() -> OperandStack<T> {
+        OperandStack { operands: Vec::new() }
+    }
+}
+
+impl<T> OperandStack<T> {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.operands.is_empty()
+    }
+
+    /// Adds the operand before those known so far, and combines as far as the operator is associative. `absorbed` is
+    /// called for the tag of each operand that is no longer alone. After an error of the operator all operands are
+    /// still there.
+    pub(crate) fn push(
+        &mut self,
+        (operator, key): (&MergeOperator, &[u8]),
+        (tag, value): (T, Vec<u8>),
+        absorbed: &mut dyn FnMut(&T),
+    ) -> Result<()> {
+        self.operands.push(StackedOperand { tag, value, rank: 0, is_combined: false });
+        while let [.., newer, older] = &self.operands[..]
+            && operator.is_associative()
+            && newer.rank == older.rank
+        {
+            self.combine_oldest((operator, key), absorbed)?;
+        }
+        Ok(())
+    }
+
+    /// Combines all operands, if the operator is associative. As for `push` otherwise.
+    pub(crate) fn combine(&mut self, by: (&MergeOperator, &[u8]), absorbed: &mut dyn FnMut(&T)) -> Result<()> {
+        while by.0.is_associative() && self.operands.len() > 1 {
+            self.combine_oldest(by, absorbed)?;
+        }
+        Ok(())
+    }
+
+    /// Merges all operands into a base. The operands stay.
+    pub(crate) fn onto(&self, (operator, key): (&MergeOperator, &[u8]), base: Option<&[u8]>) -> Result<Vec<u8>> {
+        let oldest_first: Vec<&[u8]> = self.operands.iter().rev().map(|operand| &operand.value[..]).collect();
+        operator.merge(key, base, &oldest_first)
+    }
+
+    /// Removes all operands, and returns them, newest first.
+    pub(crate) fn take(&mut self) -> Vec<StackedOperand<T>> {
+        std::mem::take(&mut self.operands)
+    }
+
+    fn combine_oldest(&mut self, (operator, key): (&MergeOperator, &[u8]), absorbed: &mut dyn FnMut(&T)) -> Result<()> {
+        let [.., newer, older] = &mut self.operands[..] else { return Ok(()) };
+        newer.value = operator.combine(key, &older.value, &newer.value)?;
+        [&*newer, &*older].into_iter().filter(|one| !one.is_combined).for_each(|one| absorbed(&one.tag));
+        (newer.rank, newer.is_combined) = (newer.rank.max(older.rank) + 1, true);
+        self.operands.pop();
+        Ok(())
     }
 }
 

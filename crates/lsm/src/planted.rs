@@ -99,6 +99,10 @@ pub enum Bug {
     SystemFamilyWritable,
     RetainedVersionDropped,
     VersionBelowRetainedDropped,
+    ChainBelowRetainedDropped,
+    OperandsFoldedAcrossSnapshot,
+    MergeSealNotVerified,
+    OperandsFoldedIntoExpiring,
     RetainingTombstoneDropped,
     HeldTombstoneDropped,
     LineInOtherEdit,
@@ -174,7 +178,7 @@ pub enum Bug {
 
 impl Bug {
     /// All planted bugs that the engine's own tests find.
-    pub const ALL: [Bug; 114] = [
+    pub const ALL: [Bug; 118] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -230,6 +234,10 @@ impl Bug {
         Bug::SystemFamilyWritable,
         Bug::RetainedVersionDropped,
         Bug::VersionBelowRetainedDropped,
+        Bug::ChainBelowRetainedDropped,
+        Bug::OperandsFoldedAcrossSnapshot,
+        Bug::MergeSealNotVerified,
+        Bug::OperandsFoldedIntoExpiring,
         Bug::RetainingTombstoneDropped,
         Bug::HeldTombstoneDropped,
         Bug::LineInOtherEdit,

@@ -141,6 +141,8 @@ pub enum DropReason {
     Expired,
     /// Its column family or column was dropped.
     Purged,
+    /// It is a merge operand, or the value below operands, and a merged record replaces it.
+    Merged,
 }
 
 /// A row for another family, written by a flush in the same manifest edit. Nothing else ever writes its key, and no two

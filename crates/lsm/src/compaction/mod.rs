@@ -13,9 +13,11 @@
 //! blob_gc           selects blob files that are mostly garbage
 //! packing           selects the codec of a level
 //! debt              estimates the backlog and the resulting stalls
+//! fold              merges operands into one, or into their base
 //! output            writes records into tables
 //! parts             runs one pass on several threads
 //! job               the parameters of a pass
+//! pass              its options and its result
 //! rules             selects the records that may be dropped
 //! split             ends output tables
 //! blob_separation   moves values into blob files
@@ -27,10 +29,12 @@ pub mod blob_gc;
 mod blob_separation;
 pub mod debt;
 pub mod expired;
+mod fold;
 mod job;
 pub mod output;
 pub mod packing;
 pub mod parts;
+mod pass;
 pub mod pick;
 mod plan;
 pub mod range_deleted;

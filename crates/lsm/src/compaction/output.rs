@@ -19,7 +19,6 @@
 //!         (`PassOptions::checks_inputs`) checks each record at its source, and reports the file and the block.
 //! Crash:  leaves files that no edit names; the next open deletes them.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -33,17 +32,21 @@ use crate::ledger::Ledger;
 use crate::names::StoreFileName;
 use crate::options::KIB;
 use crate::planted;
-use crate::range_index::RangeIndex;
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 use crate::seam::{
-    Build, Check, Companions, DropReason, Emitted, Emitting, PassRecord, Protection, RecordSource, RowRewriter, is_over,
+    Build, Check, DropReason, Emitted, Emitting, PassRecord, Protection, RecordSource, RowRewriter, is_over,
 };
 use crate::sst::{CompanionSummary, Finished, Writer, WriterSettings, not_served};
 use crate::values::BlobBuffer;
 use crate::version::TableMeta;
 
+mod folding;
+
 use super::blob_separation::{BlobRefs, BlobSeparation, NewBlobFiles, record_blob_refs};
+use super::fold::Fold;
+pub use super::fold::MergeRule;
 pub use super::job::CompactionJob;
+pub use super::pass::{EmittedRows, ExpiryRule, PassOptions, PassResult};
 use super::rules::{RecordDecision, Rules};
 use super::split::Splitter;
 
@@ -52,105 +55,6 @@ const CHECKED_BYTES: usize = 64 * KIB;
 
 /// Bytes that a record counts for this purpose, in addition to its value.
 const CHECKED_RECORD_BYTES: usize = 64;
-
-/// Deviations of a pass from the usual way.
-#[derive(Clone, Debug, Default)]
-pub struct PassOptions<'a> {
-    /// The companions that the inputs carry; `None`: those that the protector makes.
-    pub carried: Option<CompanionSummary>,
-    /// True to check each record at its source.
-    pub checks_inputs: bool,
-    /// True to request rows for other families from the protector.
-    pub emits: Option<Emitting<'a>>,
-    /// Removes expired values; `None` keeps them.
-    pub expires: Option<ExpiryRule<'a>>,
-    /// Value files whose values are rewritten.
-    pub collects: BTreeSet<Uid>,
-    /// The range deletes that may drop records: durable ones, none of which leaves the store during the pass.
-    pub ranges: Option<RangeIndex>,
-    /// The seqno of the newest of them; 0 if there is none.
-    pub ranges_through: Seqno,
-}
-
-/// Decides which expired values may be removed. A value hidden by a newer version may be one that the newer version
-/// retains, until the two are merged.
-#[derive(Clone, Copy)]
-pub struct ExpiryRule<'a> {
-    /// No reader sees records that expired by this time: microseconds since 1970, read before the first call of
-    /// `is_hidden`.
-    pub now: u64,
-    /// Returns true if a newer version of a key may exist outside of the inputs.
-    pub is_hidden: &'a (dyn Fn(&[u8]) -> bool + Sync),
-}
-
-impl std::fmt::Debug for ExpiryRule<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Expires").field("now", &self.now).finish_non_exhaustive()
-    }
-}
-
-/// Rows produced for other families, by family, with their ledger.
-#[derive(Clone, Debug, Default)]
-pub struct EmittedRows(BTreeMap<u32, (Ledger, Vec<Emitted>)>);
-
-impl EmittedRows {
-    /// Adds rows, and counts them.
-    pub fn extend(&mut self, protector: &dyn Companions, rows: impl IntoIterator<Item = Emitted>) {
-        for row in rows {
-            let (ledger, rows) = self.0.entry(row.family).or_default();
-            ledger.add(row.kind(), protector.term(&row.record()));
-            rows.push(row);
-        }
-    }
-
-    /// Returns the family, ledger and rows of each family.
-    pub fn into_families(self) -> impl Iterator<Item = (u32, Ledger, Vec<Emitted>)> {
-        self.0.into_iter().map(|(family, (ledger, rows))| (family, ledger, rows))
-    }
-}
-
-/// The result of a pass.
-#[derive(Clone, Debug, Default)]
-pub struct PassResult {
-    /// The tables.
-    pub tables: Vec<TableMeta>,
-    /// Ledger of the records dropped because they had expired.
-    pub expired: Ledger,
-    /// Rows for other families.
-    pub rows: EmittedRows,
-    /// Number of damaged companions restored to their original bytes.
-    pub mended: u64,
-    /// Number of records that were given a companion.
-    pub adopted: u64,
-    /// Bytes of the value files written.
-    pub value_bytes: u64,
-    /// Number of values moved out of files being collected.
-    pub values_moved: u64,
-    /// Number of values that could not be moved because they are unreadable: they stay in place.
-    pub values_unreadable: u64,
-    /// The seqno of the oldest range delete that may hide a record which was kept: the next one after the record's. The
-    /// index has left out older range deletes that only a reader of earlier versions asks for (`Db::get_before`).
-    pub hidden_by: Option<Seqno>,
-}
-
-impl PassResult {
-    /// Adds the result of the next part.
-    fn receive(&mut self, part: PassResult) {
-        self.tables.extend(part.tables);
-        for (family, (ledger, rows)) in part.rows.0 {
-            let (all, together) = self.rows.0.entry(family).or_default();
-            all.merge(&ledger);
-            together.extend(rows);
-        }
-        self.expired.merge(&part.expired);
-        self.mended += part.mended;
-        self.adopted += part.adopted;
-        self.value_bytes += part.value_bytes;
-        self.values_moved += part.values_moved;
-        self.values_unreadable += part.values_unreadable;
-        self.hidden_by = self.hidden_by.into_iter().chain(part.hidden_by).min();
-    }
-}
 
 /// Writes the records of `cursor` that `rules` keeps into tables whose ends `splitter` decides.
 ///
@@ -231,6 +135,7 @@ pub(super) fn write_span(
         companion: Vec::new(),
         derived: Ledger::default(),
         dropped: Ledger::default(),
+        fold: pass.merges.map(|rule| Fold::new(rule, job.companions)),
         retains: false,
         is_fresh: true,
         paced: 0,
@@ -324,6 +229,8 @@ struct Outputs<'a> {
     companion: Vec<u8>,
     derived: Ledger,
     dropped: Ledger,
+    /// The merge operands of the current key; `None` if the pass folds none.
+    fold: Option<Fold<'a>>,
     /// True if a record of the open table retains another one.
     retains: bool,
     /// True if no version of the current key has been written: a table may end here.
@@ -404,7 +311,10 @@ impl Outputs<'_> {
             }
             let retains = own.is_none() && companions.retains(&record);
             let mut decision = rules.decide(record.key, record.seqno, record.kind.logical(), retains);
-            self.is_fresh |= rules.is_first_of_key();
+            if rules.is_first_of_key() {
+                self.end_key(rules, splitter)?;
+                self.is_fresh = true;
+            }
             if decision == RecordDecision::Keep
                 && record.kind.is_value()
                 && let Some(ExpiryRule { now, is_hidden }) = self.pass.expires
@@ -414,9 +324,8 @@ impl Outputs<'_> {
             {
                 decision = RecordDecision::Hold(DropReason::Expired);
             }
-            if let Some(ranges) = &self.pass.ranges
-                && let Some(newer) = ranges.oldest_above(record.key, record.seqno)
-            {
+            let newer = self.pass.ranges.as_ref().and_then(|ranges| ranges.oldest_above(record.key, record.seqno));
+            if let Some(newer) = newer {
                 match decision {
                     RecordDecision::Keep | RecordDecision::Hold(_) if rules.may_hide(newer) => {
                         decision = RecordDecision::Drop(DropReason::RangeDelete);
@@ -427,6 +336,10 @@ impl Outputs<'_> {
                     _ => {}
                 }
             }
+            let mut is_folded = false;
+            if self.fold.is_some() && own.is_none() {
+                (decision, is_folded) = self.fold((&record, source), (decision, newer), rules, splitter)?;
+            }
             match decision {
                 RecordDecision::Hold(reason) if own.is_some() => decision = RecordDecision::Drop(reason),
                 _ if rules.is_first_of_key() => self.let_go(&mut held),
@@ -435,6 +348,7 @@ impl Outputs<'_> {
                 RecordDecision::Keep | RecordDecision::Hold(_) => self.put_held(&mut held, splitter)?,
             }
             match decision {
+                _ if is_folded => {}
                 RecordDecision::Disordered => {
                     let damage = Damage {
                         verdict: Verdict::Ledger,
@@ -475,6 +389,7 @@ impl Outputs<'_> {
             }
             cursor.next()?;
         }
+        self.end_key(rules, splitter)?;
         self.let_go(&mut held);
         own.as_mut().map_or(Ok(()), |own| own.ends())?;
         self.put_groups(own.as_deref_mut(), splitter)?;
@@ -482,6 +397,11 @@ impl Outputs<'_> {
         self.values.finish_file()?;
         self.written.value_bytes = self.values.bytes();
         (self.written.values_moved, self.written.values_unreadable) = (self.values.moved, self.values.unreadable);
+        if let Some(fold) = &self.fold {
+            let replaced = fold.replaced();
+            self.dropped.merge(&replaced.ledger);
+            (self.written.operands_folded, self.written.merge_failures) = (replaced.operands, replaced.failures);
+        }
         if let (Some((pace, _)), news) = (self.job.pace, self.unpaced()) {
             pace.owe(news); // the next job waits for these bytes: finished work is not delayed
         }

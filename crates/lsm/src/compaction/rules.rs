@@ -95,7 +95,7 @@ impl<B: FnMut(&[u8]) -> bool> Rules<B> {
         let is_below = std::mem::replace(&mut self.retains, planted!(VersionBelowRetainedDropped, false, retains));
         self.stays = is_below || planted!(RetainedVersionDropped, false, retains);
         // A retained operand is worth nothing without the versions that it is merged into.
-        self.retains |= self.stays && kind == Kind::Merge;
+        self.retains |= planted!(ChainBelowRetainedDropped, false, self.stays && kind == Kind::Merge);
         let stripe = self.snapshots.partition_point(|snapshot| *snapshot < seqno);
         // A merge operand, or a tombstone for exactly one put, needs the older versions.
         let hides = !matches!(kind, Kind::Merge | Kind::SingleDelete);
@@ -121,6 +121,21 @@ impl<B: FnMut(&[u8]) -> bool> Rules<B> {
     #[inline]
     pub fn is_first_of_key(&self) -> bool {
         self.is_first
+    }
+
+    /// Returns the stripe of the record last decided on: a merge may replace it and its neighbors in the same stripe by
+    /// a record that every reader takes for them. `None` if the record must stay as it is.
+    pub fn merged_stripe(&self) -> Option<usize> {
+        if self.stays || self.keeps_all {
+            return None;
+        }
+        let stripe = self.snapshots.partition_point(|snapshot| *snapshot < self.seqno);
+        Some(planted!(OperandsFoldedAcrossSnapshot, 0, stripe))
+    }
+
+    /// Returns true if no older version of a key, all of whose versions in the inputs have been decided, exists.
+    pub fn is_bottom(&mut self, key: &[u8]) -> bool {
+        (self.is_bottom)(key)
     }
 
     /// True if a range delete at `newer` hides the record last decided on from every reader, and nobody asks for it.

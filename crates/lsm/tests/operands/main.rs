@@ -1,6 +1,7 @@
 //! Merge operands: every read agrees with a model, through flushes, compactions, snapshots and crashes.
 
 mod failures;
+mod folding;
 mod model;
 
 use waxseal_lsm::batch::Batch;

@@ -19,6 +19,7 @@ mod ingest;
 mod kept;
 mod memory;
 mod model;
+mod operands;
 mod oracle;
 #[cfg(feature = "zstd")]
 mod packed;

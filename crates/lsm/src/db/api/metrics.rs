@@ -56,6 +56,10 @@ pub struct Metrics {
     pub longest_stall_nanos: u64,
     /// Rewrites of the manifest since open.
     pub manifest_rotations: u64,
+    /// Merge operands that flushes and compactions folded into one another or into values since open.
+    pub operands_folded: u64,
+    /// Failures of merge operators in flushes and compactions since open. The operands stay.
+    pub merge_failures: u64,
     /// Damaged companions that flushes and compactions restored to their original bytes since open.
     pub mended: u64,
     /// Records without a companion that flushes and compactions gave one.
@@ -271,6 +275,8 @@ pub(in crate::db) fn metrics(write_path: &WritePath) -> Metrics {
         stall_nanos: get(&counters.stall_nanos),
         longest_stall_nanos: get(&counters.longest_stall_nanos),
         manifest_rotations: get(&counters.rotations),
+        operands_folded: get(&counters.operands_folded),
+        merge_failures: get(&counters.merge_failures),
         mended: get(&counters.mended),
         adopted: get(&counters.adopted),
         values_moved: get(&counters.values_moved),
@@ -311,6 +317,9 @@ impl fmt::Display for Metrics {
         }
         if self.values_moved + self.values_unreadable > 0 {
             writeln!(f, "values moved {}, not readable {}", self.values_moved, self.values_unreadable)?;
+        }
+        if self.operands_folded + self.merge_failures > 0 {
+            writeln!(f, "merge operands folded {}, failures {}", self.operands_folded, self.merge_failures)?;
         }
         if self.expired > 0 {
             writeln!(f, "expired records dropped {}, {} tables of them unread", self.expired, self.dropped_tables)?;

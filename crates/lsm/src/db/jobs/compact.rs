@@ -17,7 +17,7 @@ use super::quarantine::quarantine_tables;
 use super::range_deletes::{RetiredRanges, retire_range_deletes};
 use crate::checksum::Uid;
 use crate::compaction::blob_gc::GcPolicy;
-use crate::compaction::output::{CompactionJob, ExpiryRule, PassOptions, PassResult};
+use crate::compaction::output::{CompactionJob, ExpiryRule, MergeRule, PassOptions, PassResult};
 use crate::compaction::packing;
 use crate::compaction::parts::{CompactionPart, write_parts};
 use crate::compaction::pick::{self, BOTTOM, LevelSummary, OutputRange, RangeStep};
@@ -444,7 +444,6 @@ impl Compactor {
         let ranges_through = range_deletes.last().map_or(0, |range| range.seqno);
         let ranges = range_deletes.iter().map(|range| &**range);
         let ranges = (ranges_through > 0).then(|| RangeIndex::build(family.order(), ranges, &snapshots));
-        let pass = PassOptions { carried, checks_inputs, emits: None, expires, collects, ranges, ranges_through };
         let base_seqno = inputs.iter().map(|(_, table)| table.meta().least_seqno).min().unwrap_or(0);
         let next_file = || self.catalog().new_file_number();
         let mut job = self.pass_over(family, plan.output_level, base_seqno, (expected, summed), &next_file);
@@ -463,6 +462,11 @@ impl Compactor {
             )
         };
         let is_bottom = |key: &[u8]| levels.is_bottom_for(plan.output_level, key) && !is_fenced(key);
+        let is_whole = |key: &[u8]| !is_fenced(key);
+        let operator = family.options().merge_operator.as_ref().filter(|operator| operator.is_known());
+        let merges = operator.map(|operator| MergeRule { operator, is_whole: &is_whole });
+        let pass =
+            PassOptions { carried, checks_inputs, emits: None, expires, merges, collects, ranges, ranges_through };
         let below = if plan.output_level + 1 < LEVELS { levels.ends(plan.output_level + 1) } else { Vec::new() };
         let part = || {
             Ok(CompactionPart {

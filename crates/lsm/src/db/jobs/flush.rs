@@ -18,7 +18,7 @@ use super::level0::Level0;
 use super::redo::{queue_redone, records_from_log};
 use super::rows::{remove_tables, take_given, write_given};
 use crate::checksum::hash_key;
-use crate::compaction::output::{EmittedRows, PassOptions, PassResult, write_pass};
+use crate::compaction::output::{EmittedRows, MergeRule, PassOptions, PassResult, write_pass};
 use crate::compaction::{Rules, Splitter, UnsyncedTables};
 use crate::cursor::Cursor;
 use crate::db::catalog::Catalog;
@@ -35,7 +35,7 @@ use crate::memtable::Memtable;
 use crate::merge::MergeCursor;
 use crate::planted;
 use crate::range_delete::RangeDelete;
-use crate::record::Seqno;
+use crate::record::{MAX_SEQNO, Seqno};
 use crate::seam::{Companions, EngineEvent};
 use crate::version::{Edit, EditChange, TableMeta};
 
@@ -415,7 +415,13 @@ pub(in crate::db) fn write_level0(
     let job = level0.job(family, base_seqno, expected);
     let rules = Rules::new(family.order().clone(), level0.snapshots.clone(), |_: &[u8]| false);
     let splitter = Splitter::new(family.order().clone(), u64::MAX, Vec::new());
-    let pass = PassOptions { emits: Some(level0.emitting(family)), ..PassOptions::default() };
+    // The newest range deletes are not in the manifest yet, so this pass does not know which operands they separate.
+    let has_ranges = memtables.iter().any(|memtable| !memtable.range_deletes().is_empty());
+    let operator = family.options().merge_operator.as_ref().filter(|operator| operator.is_known() && !has_ranges);
+    let lost_ranges = family.view().lost_ranges.clone();
+    let is_whole = |key: &[u8]| !lost_ranges.iter().any(|lost| lost.may_hide(family.order(), key, MAX_SEQNO));
+    let merges = operator.map(|operator| MergeRule { operator, is_whole: &is_whole });
+    let pass = PassOptions { emits: Some(level0.emitting(family)), merges, ..PassOptions::default() };
     let mut written = write_pass(&job, &pass, &mut cursor, rules, splitter)?;
     let given = std::mem::take(&mut written.rows);
     match write_given(level0, given)

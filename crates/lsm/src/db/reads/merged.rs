@@ -15,7 +15,7 @@ use super::{ReadPoint, Reads, unread};
 use crate::checksum::hash_key;
 use crate::db::state::family::{Family, View};
 use crate::error::{Error, Result};
-use crate::merge_operator::MergeOperator;
+use crate::merge_operator::OperandStack;
 use crate::record::{Kind, OwnedRecord, Record, Seqno};
 use crate::sst::Checks;
 
@@ -51,13 +51,13 @@ impl Reads {
         };
         let checks = Checks { each: self.verifies(), ..checks };
         let moment = moment.fixed(self.expiry_clock());
-        let mut operands = Operands { operator, key, combined: Vec::new() };
+        let mut operands = OperandStack::default();
         let (mut newest, mut at) = (None, moment.seqno);
         let base = loop {
             match self.copy_of_version(of, key, at, checks)?.filter(|record| record.seqno >= hidden) {
                 Some(record) if record.kind == Kind::Merge => {
                     let next = record.seqno.checked_sub(1);
-                    operands.add(&record.value)?;
+                    operands.push((operator, key), ((), record.value.clone()), &mut |()| ())?;
                     newest.get_or_insert(record);
                     match next {
                         Some(next) => at = next,
@@ -69,7 +69,8 @@ impl Reads {
             }
         };
         let newest = newest.ok_or_else(|| Error::structural("an operand that is not found again"))?;
-        let value = operands.onto(base.as_ref().map(|base| &base.value[..]))?;
+        operands.combine((operator, key), &mut |()| ())?;
+        let value = operands.onto((operator, key), base.as_ref().map(|base| &base.value[..]))?;
         let result = Record { key, seqno: newest.seqno, kind: Kind::Put, value: &value, companion: &[] };
         let inputs: Vec<Record<'_>> = base.iter().chain([&newest]).map(OwnedRecord::borrow).collect();
         let mut companion = Vec::new();
@@ -112,30 +113,5 @@ impl Reads {
             }
             kind => Err(unread(kind)),
         }
-    }
-}
-
-/// The operands of a key on the way to its base.
-struct Operands<'a> {
-    operator: &'a MergeOperator,
-    key: &'a [u8],
-    /// All operands, newest first; for an associative operator a single one, combined of them.
-    combined: Vec<Vec<u8>>,
-}
-
-impl Operands<'_> {
-    /// Adds the operand before those known so far.
-    fn add(&mut self, older: &[u8]) -> Result<()> {
-        match self.combined.last_mut().filter(|_| self.operator.is_associative()) {
-            Some(newer) => *newer = self.operator.combine(self.key, older, newer)?,
-            None => self.combined.push(older.to_vec()),
-        }
-        Ok(())
-    }
-
-    /// Merges the operands into the base.
-    fn onto(&self, base: Option<&[u8]>) -> Result<Vec<u8>> {
-        let oldest_first: Vec<&[u8]> = self.combined.iter().rev().map(|operand| &operand[..]).collect();
-        self.operator.merge(self.key, base, &oldest_first)
     }
 }

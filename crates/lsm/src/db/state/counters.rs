@@ -18,6 +18,8 @@ pub(crate) struct Counters {
     pub(in crate::db) stall_nanos: AtomicU64,
     pub(in crate::db) longest_stall_nanos: AtomicU64,
     pub(in crate::db) rotations: AtomicU64,
+    pub(in crate::db) operands_folded: AtomicU64,
+    pub(in crate::db) merge_failures: AtomicU64,
     pub(in crate::db) mended: AtomicU64,
     pub(in crate::db) adopted: AtomicU64,
     pub(in crate::db) values_moved: AtomicU64,
@@ -53,8 +55,11 @@ impl Counters {
         self.parts.fetch_add(cuts as u64, Ordering::Relaxed);
     }
 
-    /// Counts the companions that a flush or compaction restored or added, and the values it moved.
+    /// Counts the companions that a flush or compaction restored or added, the operands it folded, and the values it
+    /// moved.
     pub(crate) fn built(&self, written: &PassResult) {
+        self.operands_folded.fetch_add(written.operands_folded, Ordering::Relaxed);
+        self.merge_failures.fetch_add(written.merge_failures, Ordering::Relaxed);
         self.mended.fetch_add(written.mended, Ordering::Relaxed);
         self.adopted.fetch_add(written.adopted, Ordering::Relaxed);
         self.values_moved.fetch_add(written.values_moved, Ordering::Relaxed);
