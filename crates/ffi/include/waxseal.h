@@ -528,6 +528,11 @@ struct ArrowArrayStream {
 #define WAXSEAL_DROP_PURGED 4
 
 /**
+ * The record is a merge operand, or the value below operands, and a merged record replaces it.
+ */
+#define WAXSEAL_DROP_MERGED 5
+
+/**
  * Fence the lost range: reads in it return `WAXSEAL_CORRUPTION`, the rest stays readable.
  */
 #define WAXSEAL_DECISION_QUARANTINE 0
