@@ -174,7 +174,7 @@ impl MergeOperator {
             Function::Union => elements(operand).map(drop),
             _ => Ok(()),
         };
-        checked.map_err(|reason| self.failed(key, reason.into()))
+        checked.map_err(|reason| self.failed(key, reason))
     }
 
     /// Returns true if operands may be combined before their base is known.
@@ -198,35 +198,49 @@ impl MergeOperator {
     }
 
     /// Makes the value of a key from its base and its operands, oldest first. Errors: `Invalid` if the operator is not
-    /// known, fails or panics.
+    /// known, fails or panics, or if the value is longer than a value may be.
     pub(crate) fn merge(&self, key: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> Result<Vec<u8>> {
         if let Function::Full(merge) = &self.function {
             return self.call(key, || merge(key, base, operands));
         }
-        let mut inputs = base.into_iter().chain(operands.iter().copied());
-        let first = inputs.next().unwrap_or_default().to_vec();
-        inputs.try_fold(first, |older, newer| self.combine(key, &older, newer))
-    }
-
-    /// Calls a function of the application, whose panic becomes an error.
-    fn call(&self, key: &[u8], merge: impl FnOnce() -> Merged) -> Result<Vec<u8>> {
         if !self.is_known() {
             return Err(self.missing(key));
         }
-        match catch_unwind(AssertUnwindSafe(merge)) {
-            Ok(Ok(merged)) if merged.len() > MAX_VALUE_BYTES => Err(self.failed(key, "its value is too long".into())),
-            Ok(merged) => merged.map_err(|reason| self.failed(key, reason)),
+        let mut stack = OperandStack::default();
+        for operand in operands.iter().rev() {
+            stack.push((self, key), ((), operand.to_vec()), &mut |()| ())?;
+        }
+        stack.combine((self, key), &mut |()| ())?;
+        match (base, stack.take().pop()) {
+            (Some(base), Some(combined)) => self.combine(key, base, &combined.value),
+            (base, combined) => Ok(combined.map_or_else(|| base.unwrap_or_default().to_vec(), |one| one.value)),
+        }
+    }
+
+    /// Calls a function of the application. Its panic becomes an error, and so does a panic of its error's `Display`.
+    fn call(&self, key: &[u8], merge: impl FnOnce() -> Merged) -> Result<Vec<u8>> {
+        let described = || merge().map_err(|reason| (reason.to_string(), reason));
+        match catch_unwind(AssertUnwindSafe(described)) {
+            Ok(Ok(merged)) if merged.len() > MAX_VALUE_BYTES => {
+                let text = format!("its value has {} bytes; the limit is {MAX_VALUE_BYTES}", merged.len());
+                Err(self.failed(key, text))
+            }
+            Ok(Ok(merged)) => Ok(merged),
+            Ok(Err((text, reason))) => Err(Error::invalid_because(self.failure(key, &text), reason)),
             Err(panic) => {
                 std::mem::forget(panic); // dropping a payload would call the application's code again
-                Err(self.failed(key, "it panicked".into()))
+                Err(self.failed(key, "it panicked".to_owned()))
             }
         }
     }
 
     #[cold]
-    fn failed(&self, key: &[u8], reason: MergeFailure) -> Error {
-        let what = format!("merge operator {:?} failed for key \"{}\": {reason}", self.name, key.escape_ascii());
-        Error::invalid_because(what, reason)
+    fn failed(&self, key: &[u8], reason: String) -> Error {
+        Error::invalid_because(self.failure(key, &reason), MergeFailure::from(reason))
+    }
+
+    fn failure(&self, key: &[u8], reason: &str) -> String {
+        format!("merge operator {:?} failed for key \"{}\": {reason}", self.name, key.escape_ascii())
     }
 
     #[cold]
@@ -377,6 +391,8 @@ fn bit_or(a: &[u8], b: &[u8]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
     use proptest::collection::vec;
     use proptest::prelude::*;
@@ -418,6 +434,38 @@ mod tests {
         let operator = MergeOperator::custom("mine", |_, _, _| panic!("no"));
         let error = operator.merge(b"k", Some(b"a"), &[b"b"]).unwrap_err().to_string();
         assert!(error.contains("it panicked") && error.contains("mine"), "{error}");
+    }
+
+    /// An error whose text cannot be made.
+    #[derive(Debug)]
+    struct Unspeakable;
+
+    impl fmt::Display for Unspeakable {
+        fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+            panic!("no words")
+        }
+    }
+
+    impl std::error::Error for Unspeakable {}
+
+    #[test]
+    fn an_error_that_panics_when_it_is_shown_is_a_panic_of_the_operator() {
+        let operator = MergeOperator::custom_full("mine", |_, _, _| Err(Unspeakable.into()));
+        let error = operator.merge(b"k", None, &[b"b"]).unwrap_err().to_string();
+        assert!(error.contains("it panicked"), "{error}");
+    }
+
+    #[test]
+    fn a_chain_of_operands_is_not_copied_once_for_each_operand() {
+        let (copied, chain) = (Arc::new(AtomicUsize::new(0)), vec![&b"x"[..]; 4096]);
+        let counted = copied.clone();
+        let operator = MergeOperator::custom("joined", move |_, older, newer| {
+            counted.fetch_add(older.len() + newer.len(), Ordering::Relaxed);
+            Ok([older, newer].concat())
+        });
+        assert_eq!(operator.merge(b"k", Some(b"base"), &chain).unwrap().len(), 4 + chain.len());
+        let copied = copied.load(Ordering::Relaxed);
+        assert!(copied <= chain.len() * 14, "{copied} bytes copied");
     }
 
     proptest! {

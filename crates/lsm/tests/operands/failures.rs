@@ -3,8 +3,10 @@
 use waxseal_lsm::db::{At, Db, Parts};
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::error::{ErrorKind, Result};
+use waxseal_lsm::interrupt;
 use waxseal_lsm::merge_operator::MergeOperator;
 use waxseal_lsm::options::{CfOptions, Durability};
+use waxseal_lsm::record::MAX_VALUE_BYTES;
 use waxseal_testing::store::*;
 
 use crate::merge;
@@ -113,4 +115,37 @@ fn an_operand_that_the_operator_cannot_read_is_refused() {
     // The engine's own operators are found by their names.
     let db = open(&sim, &dir, None).unwrap();
     assert_eq!(get(&db, &default(&db), b"k", At::Latest).unwrap().unwrap(), (-2i64).to_le_bytes());
+}
+
+#[test]
+fn a_value_that_is_too_long_fails_the_read_and_stays_apart() {
+    let (sim, dir) = sim(6);
+    let longest = MergeOperator::custom("longest", |_, _, newer| match newer {
+        b"1" => Ok(vec![0; MAX_VALUE_BYTES + 1]),
+        _ => Ok(newer.to_vec()),
+    });
+    let db = open(&sim, &dir, Some(longest)).unwrap();
+    let family = default(&db);
+    put(&db, &family, b"k", b"base", Durability::Os).unwrap();
+    merge(&db, &family, b"k", b"1", Durability::Os).unwrap();
+    for failures in 0..2 {
+        let error = get(&db, &family, b"k", At::Latest).unwrap_err().to_string();
+        assert!(error.contains("its value has") && error.contains("the limit is"), "{error}");
+        assert_eq!(db.metrics().merge_failures, failures);
+        db.flush().unwrap();
+    }
+    merge(&db, &family, b"k", b"2", Durability::Os).unwrap();
+    assert!(get(&db, &family, b"k", At::Latest).is_ok());
+}
+
+#[test]
+fn a_long_chain_can_be_interrupted() {
+    let (sim, dir) = sim(7);
+    let db = open(&sim, &dir, Some(MergeOperator::add_u64())).unwrap();
+    merge(&db, &default(&db), b"k", &7u64.to_le_bytes(), Durability::Os).unwrap();
+    interrupt::set(Some(Box::new(|| true)));
+    let found = get(&db, &default(&db), b"k", At::Latest);
+    interrupt::set(None);
+    assert_eq!(*found.unwrap_err().kind(), ErrorKind::Interrupted);
+    assert_eq!(get(&db, &default(&db), b"k", At::Latest).unwrap().unwrap(), 7u64.to_le_bytes());
 }

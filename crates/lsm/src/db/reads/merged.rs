@@ -15,6 +15,7 @@ use super::{ReadPoint, Reads, unread};
 use crate::checksum::hash_key;
 use crate::db::state::family::{Family, View};
 use crate::error::{Error, Result};
+use crate::interrupt;
 use crate::merge_operator::OperandStack;
 use crate::record::{Kind, OwnedRecord, Record, Seqno};
 use crate::sst::Checks;
@@ -54,6 +55,7 @@ impl Reads {
         let mut operands = OperandStack::default();
         let (mut newest, mut at) = (None, moment.seqno);
         let base = loop {
+            interrupt::check()?;
             match self.copy_of_version(of, key, at, checks)?.filter(|record| record.seqno >= hidden) {
                 Some(record) if record.kind == Kind::Merge => {
                     let next = record.seqno.checked_sub(1);
