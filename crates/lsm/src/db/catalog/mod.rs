@@ -41,7 +41,7 @@ use view_change::Replaced;
 /// The families of a store, its manifest and its files.
 pub(crate) struct Catalog {
     pub(super) store_log: StoreLog,
-    pub(super) reads: Reads,
+    pub(super) reads: Arc<Reads>,
     pub(super) snapshots: Arc<Snapshots>,
     pub(super) families: ArcSwap<FamilyMap>,
     /// The log of edits; held during its own I/O, never taken by a reader (I14).

@@ -28,7 +28,7 @@ const USUAL_SOURCES: usize = 8;
 impl Reads {
     /// Opens a cursor over a view.
     pub(in crate::db) fn cursor_in(
-        &self,
+        self: &Arc<Self>,
         family: &Family,
         view: Arc<View>,
         ReadPoint { seqno, as_of }: ReadPoint,
@@ -45,7 +45,7 @@ impl Reads {
     /// Opens a cursor over all records and lost ranges of a view in internal order. No table is opened before a cursor
     /// movement needs it.
     fn internal_cursor(
-        &self,
+        self: &Arc<Self>,
         family: &Family,
         view: Arc<View>,
         reading: ReadSettings,
@@ -53,7 +53,7 @@ impl Reads {
         let order = family.order();
         // The same rule as `Checks::asks_values`, but without advancing the verification sampler.
         let asks_values = self.promise != Protection::None && reading.verify != Verify::Never;
-        let reads = self.clone();
+        let reads = Arc::clone(self);
         let tables = Arc::new(ViewTables { view, reading, family: family.clone(), asks_values, reads });
         let view = &tables.view;
         let mut sources = Vec::with_capacity(USUAL_SOURCES);
@@ -83,7 +83,7 @@ struct ViewTables {
     family: Family,
     /// Values read from blob files are verified against their companions.
     asks_values: bool,
-    reads: Reads,
+    reads: Arc<Reads>,
 }
 
 impl BlobReader for ViewTables {

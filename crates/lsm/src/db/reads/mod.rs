@@ -65,8 +65,7 @@ impl ReadPoint {
     }
 }
 
-/// Reads over a pinned view: the store's record protector, its expiry clock and the reports of damage.
-#[derive(Clone)]
+/// Reads over a pinned view: the store's record protector, its expiry clock and the reports of damage. Cursors share it.
 pub(crate) struct Reads {
     companions: Arc<dyn Companions>,
     /// The protection that the record protector promises for written records.
@@ -77,9 +76,9 @@ pub(crate) struct Reads {
 }
 
 impl Reads {
-    pub(super) fn new(context: &StoreContext, expiry_clock: Arc<ExpiryClock>) -> Reads {
+    pub(super) fn new(context: &StoreContext, expiry_clock: Arc<ExpiryClock>) -> Arc<Reads> {
         let companions = context.companions.clone();
-        Reads { companions, promise: context.promise, expiry_clock, notifier: context.notifier.clone() }
+        Arc::new(Reads { companions, promise: context.promise, expiry_clock, notifier: context.notifier.clone() })
     }
 
     /// Returns the clock that decides whether a record has expired.
