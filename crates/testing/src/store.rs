@@ -223,6 +223,7 @@ pub fn every_call(db: &Db, family: &Family, dir: &Path) -> Vec<(&'static str, Op
         ("durable_snapshot", db.durable_snapshot().err()),
         ("create_family", db.create_family("another", options()).err()),
         ("drop_family", db.drop_family("another").err()),
+        ("set_options", db.set_options(family, (*family.options()).clone()).err()),
         ("refresh", db.refresh().err()),
         ("step", db.step().err()),
     ]

@@ -276,7 +276,7 @@ impl<'a> Write<'a> {
     /// expiry or a seal from the caller. Errors: `Invalid` for an expiry entry before the year 2000.
     #[inline]
     fn completed<T>(&self, inner: &Inner, family: &Family, done: impl FnOnce(&Write<'_>) -> Result<T>) -> Result<T> {
-        match family.options().default_ttl {
+        match family.default_ttl() {
             None if self.entries.is_empty() => done(self),
             ttl => self.completed_slowly(inner, ttl, done),
         }
@@ -673,7 +673,7 @@ impl Batch {
     }
 
     fn try_delete_range(&mut self, cf: &ColumnFamily, bounds: Bounds) -> Result<()> {
-        let (start, end) = half_open(cf.options().order.is_bytewise(), bounds)?;
+        let (start, end) = half_open(cf.order().is_bytewise(), bounds)?;
         self.push_by(cf, None, |inner, operations| {
             let bounds = (start.as_deref(), end.as_deref());
             operations.delete_range(cf.family.id(), bounds, inner.engine.companions())

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Bound;
+use std::sync::Arc;
 
 use waxseal_lsm::db::At;
 use waxseal_lsm::error::Result;
@@ -19,9 +20,33 @@ use crate::slice::Slice;
 use crate::verify::VerifyPolicy;
 
 impl ColumnFamily {
-    /// Returns the options that the family was opened with.
-    pub fn options(&self) -> &CfOptions {
+    /// Returns the options of the family as of now. [`CfOptions::list`] gives names and values for a report.
+    pub fn options(&self) -> Arc<CfOptions> {
         self.family.options()
+    }
+
+    /// Changes options of the family while the store is open, and records them in the store: later opens that pass no
+    /// options for the family use them.
+    ///
+    /// Calls and background jobs that begin after the change obey it. Tables keep their form until they are rewritten. A
+    /// change of `default_ttl` applies to later puts. The verification levels are not recorded. The change is durable
+    /// when the call returns; it costs two fsyncs.
+    ///
+    /// Errors: `Invalid` if the options are not valid, if they differ in `order`, `merge_operator`, `filter_policy`,
+    /// `key_ends_in_seqno` or `system`, or for one of the store's own families. Nothing changes then.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let users = waxseal::Db::memory()?.column_family("users")?;
+    /// use waxseal::CfOptions;
+    ///
+    /// users.set_options(CfOptions { level0_tables: 8, ..(*users.options()).clone() })?;
+    /// assert_eq!(users.options().level0_tables, 8);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn set_options(&self, options: CfOptions) -> Result<()> {
+        self.inner.set_family_options(&self.family, options)
     }
 
     /// Sets a key to a value, with the store's durability.

@@ -231,7 +231,7 @@ impl Db {
         fill: impl FnOnce(&mut BulkLoader<'_, '_>) -> Result<()>,
     ) -> Result<Ingested> {
         self.inner.own(family)?;
-        let (mut fill, is_plain) = (Some(fill), family.family.options().default_ttl.is_none());
+        let (mut fill, is_plain) = (Some(fill), family.family.default_ttl().is_none());
         let done = self.inner.engine.bulk_load(&family.family, &mut |load| match fill.take() {
             Some(fill) => fill(&mut BulkLoader { load, family, is_plain }),
             None => Ok(()),

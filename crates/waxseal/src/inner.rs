@@ -179,6 +179,15 @@ impl Inner {
         Ok(family)
     }
 
+    pub(crate) fn set_family_options(&self, family: &Family, options: CfOptions) -> Result<()> {
+        self.check(family)?;
+        refuse_system(family.name())?;
+        self.engine.set_options(family, options)?;
+        self.note(family);
+        self.policies.note_explicit(family.name());
+        Ok(())
+    }
+
     pub(crate) fn drop_column_family(&self, name: &str, who: &Who) -> Result<()> {
         self.check_open()?;
         refuse_system(name)?;
@@ -365,17 +374,17 @@ impl ColumnFamily {
     /// Returns the verification and cache policy of point reads through this handle.
     #[inline]
     pub(crate) fn point_reading(&self) -> ReadSettings {
-        let verify = self.policy.reads.unwrap_or(self.family.options().verify_reads);
+        let verify = self.policy.reads.unwrap_or(self.family.verify_reads());
         ReadSettings { verify, fill_cache: !self.policy.passing }
     }
 
     /// Returns the verification and cache policy of cursors made through this handle.
     pub(crate) fn scan_reading(&self) -> ReadSettings {
-        let verify = self.policy.scans.unwrap_or(self.family.options().verify_scans);
+        let verify = self.policy.scans.unwrap_or(self.family.verify_scans());
         ReadSettings { verify, fill_cache: !self.policy.passing }
     }
 
     pub(crate) fn order(&self) -> &Order {
-        &self.family.options().order
+        self.family.order()
     }
 }

@@ -113,6 +113,7 @@ pub use waxseal_lsm::error::{Damage, Error, ErrorKind, OrderMismatch, Result, Ve
 pub use waxseal_lsm::interrupt;
 pub use waxseal_lsm::key_text::{KeyText, RangeText};
 pub use waxseal_lsm::merge_operator::{MergeFailure, MergeOperator, Merged, decode_set, encode_set};
+pub use waxseal_lsm::option_list::{OptionList, OptionValue};
 pub use waxseal_lsm::options::{CfOptions, Compression, Durability, KIB, MIB, SealLayout, Settings, Verify};
 pub use waxseal_lsm::order::{Comparator, Order};
 pub use waxseal_lsm::policy::FilterPolicy;

@@ -28,7 +28,7 @@ pub struct CompactionJob<'a> {
     /// The family's id.
     pub family: u32,
     /// The family's settings.
-    pub options: &'a CfOptions,
+    pub options: Arc<CfOptions>,
     /// Compression of the outputs.
     pub compression: Compression,
     /// Bits per key of the outputs' filters.

@@ -564,7 +564,7 @@ impl Outputs<'_> {
             seal_column: job.options.seals.is_column(job.compression),
             created_micros: job.env.clock.wall_micros(),
             store: job.store,
-            ..WriterSettings::of(job.options, job.family, job.base_seqno)
+            ..WriterSettings::of(&job.options, job.family, job.base_seqno)
         };
         let writer = Writer::new(file.clone(), uid, settings, job.companions.clone());
         let writer = writer.carrying(self.carried.clone()).packing_with(job.dictionary.clone());

@@ -152,6 +152,13 @@ pub enum EditChange {
         /// The operator's name.
         name: String,
     },
+    /// The options of a family were changed.
+    OptionsChanged {
+        /// The family.
+        family: u32,
+        /// Its options, as `family::encode` made them.
+        options: Vec<u8>,
+    },
     /// A lost range is lifted.
     LostRangeLifted {
         /// The family.
@@ -280,6 +287,7 @@ const TABLE_EXPIRES: u64 = 35;
 const MERGE_OPERATOR_NAMED: u64 = 36;
 const TABLE_HIDES: u64 = 37;
 const TABLE_INGESTED: u64 = 38;
+const OPTIONS_CHANGED: u64 = 41;
 
 impl Edit {
     /// Encodes the edit as the body of its frame.
@@ -462,6 +470,11 @@ impl EditChange {
                 put_bytes(out, name.as_bytes());
                 MERGE_OPERATOR_NAMED
             }
+            EditChange::OptionsChanged { family, options } => {
+                put_varint(out, *family as u64);
+                put_bytes(out, options);
+                OPTIONS_CHANGED
+            }
             EditChange::LostRangeAdded { family, id, lost_range } => {
                 put_varints(out, [*family as u64, *id]);
                 lost_range.encode(out);
@@ -554,6 +567,9 @@ impl EditChange {
             }
             RANGE_DELETE_RETIRED => EditChange::RangeDeleteRetired { family: family(reader)?, seqno: seqno(reader)? },
             MERGE_OPERATOR_NAMED => EditChange::MergeOperatorNamed { family: family(reader)?, name: text(reader)? },
+            OPTIONS_CHANGED => {
+                EditChange::OptionsChanged { family: family(reader)?, options: reader.length_prefixed()?.to_vec() }
+            }
             LINES_TAKEN_OUT => EditChange::LinesTakenOut { through: reader.varint()? },
             EXPIRED => {
                 EditChange::Expired { family: family(reader)?, through: reader.varint()?, dropped: ledger(reader)? }
@@ -874,6 +890,7 @@ pub(crate) mod tests {
                 .prop_map(|(family, range)| EditChange::RangeDeleteAdded { family, range: Arc::new(range) }),
             (any::<u32>(), 0..=MAX_SEQNO).prop_map(|(family, seqno)| EditChange::RangeDeleteRetired { family, seqno }),
             any::<(u32, String)>().prop_map(|(family, name)| EditChange::MergeOperatorNamed { family, name }),
+            any::<(u32, Vec<u8>)>().prop_map(|(family, options)| EditChange::OptionsChanged { family, options }),
             (0u64..100, any::<Vec<u8>>()).prop_map(|(n, bytes)| EditChange::Skipped { tag: FREE_TAG + n * 2, bytes }),
         ]
     }

@@ -284,6 +284,7 @@ impl ManifestState {
                     return Err("gives a family another merge operator");
                 }
             }
+            EditChange::OptionsChanged { family, options } => self.named(*family)?.options.clone_from(options),
             EditChange::LogWitness { offset } => self.log_witness = self.log_witness.max(*offset),
             EditChange::Cut { offset, bytes, file } => {
                 self.cuts.push(RecordedCut { offset: *offset, bytes: *bytes, file: *file });

@@ -16,6 +16,7 @@ mod lost;
 mod moved;
 mod opening;
 mod optimistic;
+mod options;
 mod panics;
 mod pause;
 mod read_only;

@@ -176,7 +176,7 @@ impl Stage {
                 self.snapshots.insert(plain[0].to_owned(), db.snapshot()?);
             }
             "release" => drop(self.snapshots.remove(plain[0])),
-            "create" => drop(db.create_family(plain[0], family(line).options().clone())?),
+            "create" => drop(db.create_family(plain[0], (*family(line).options()).clone())?),
             "drop" => db.drop_family(plain[0])?,
             "flush" => db.flush()?,
             "settle" => db.settle()?,

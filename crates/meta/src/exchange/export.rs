@@ -395,7 +395,7 @@ impl ExportTables {
     fn new(family: &Family, protector: Arc<dyn Companions>, base_seqno: Seqno) -> ExportTables {
         let options = family.options();
         // No store: the importing store copies the records.
-        let settings = WriterSettings { filter_policy: None, ..WriterSettings::of(options, family.id(), base_seqno) };
+        let settings = WriterSettings { filter_policy: None, ..WriterSettings::of(&options, family.id(), base_seqno) };
         let table_bytes = options.table_bytes;
         ExportTables { settings, table_bytes, protector, open: None, files: Vec::new(), key: Vec::new() }
     }

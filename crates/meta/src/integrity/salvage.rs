@@ -633,9 +633,9 @@ impl Salvage<'_> {
     /// such keys.
     fn ends_in_seqno(&self, id: u32) -> bool {
         if let Some(into) = self.families.get(&id) {
-            return into.family.options().key_ends_in_seqno;
+            return into.family.key_ends_in_seqno();
         }
-        self.system_family(id).is_some_and(|family| family.options().key_ends_in_seqno)
+        self.system_family(id).is_some_and(|family| family.key_ends_in_seqno())
     }
 
     /// The system family with this id, if it is the id of one and the new store has it.

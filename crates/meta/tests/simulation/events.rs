@@ -130,7 +130,7 @@ fn is_damaged(db: &Db) -> Result<bool> {
 pub fn events_shown(db: &Db, log: &Family, errors: &mut Vec<Error>) -> Result<BTreeMap<Vec<u8>, Vec<u8>>> {
     // A seqno identifies one operation, so duplicates are the same event.
     let mut found: BTreeSet<(Seqno, Vec<u8>)> = BTreeSet::new();
-    for family in db.families().iter().filter(|family| family.options().system.is_none()) {
+    for family in db.families().iter().filter(|family| family.system().is_none()) {
         db.memory(family)?.visit(&mut |record, _| {
             if record.kind == Kind::Put && way(record.value) == Some(Way::Deferred) {
                 found.insert((record.seqno, name_of(family.name(), record.key, record.value)));

@@ -980,14 +980,14 @@ pub fn ingest_tables(world: &mut World) -> Result<()> {
 
 /// Returns the families that users write.
 pub fn users(db: &Db) -> Vec<Family> {
-    db.families().into_iter().filter(|family| family.options().system.is_none()).collect()
+    db.families().into_iter().filter(|family| family.system().is_none()).collect()
 }
 
 pub fn content_of(db: &Db) -> Result<Content> {
     let mut content = Content::new();
     for family in db.families() {
         let name = family.name().to_owned();
-        match family.options().system {
+        match family.system() {
             None => drop(content.insert(name, rows_of(db, &family, At::Latest)?)),
             Some(_) if name == events::LOG => drop(content.insert(EVENTS.into(), events::events_of(db, &family)?)),
             Some(_) => {}

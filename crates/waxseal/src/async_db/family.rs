@@ -70,9 +70,15 @@ impl AsyncColumnFamily {
         self.cf.name()
     }
 
-    /// Returns the options that the family was opened with.
-    pub fn options(&self) -> &CfOptions {
+    /// Returns the options of the family as of now: see [`ColumnFamily::options`].
+    pub fn options(&self) -> Arc<CfOptions> {
         self.cf.options()
+    }
+
+    /// Changes options of the family while the store is open: see [`ColumnFamily::set_options`].
+    pub async fn set_options(&self, options: CfOptions) -> Result<()> {
+        let cf = self.cf.clone();
+        self.shared.work(move |_| cf.set_options(options)).await
     }
 
     /// Returns a handle to the same family with another verification policy: see [`ColumnFamily::with_verify`].

@@ -212,7 +212,7 @@ impl WalMetrics {
 /// The numbers of a family. Costs a look at each of its tables.
 pub(in crate::db) fn of_family(family: &Family) -> FamilyMetrics {
     let view = family.view();
-    let targets = LevelSummary::new(&view.levels, level_shape(family.options()), &[], None, |_| false).targets();
+    let targets = LevelSummary::new(&view.levels, level_shape(&family.options()), &[], None, |_| false).targets();
     let levels = (0..LEVELS).map(|level| {
         let mut metrics = LevelMetrics { level, target_bytes: targets.bytes[level], ..LevelMetrics::default() };
         for table in view.levels.level(level).tables() {

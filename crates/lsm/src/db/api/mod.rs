@@ -378,6 +378,21 @@ impl Db {
         ddl::drop_family(inner.flusher(), name, rows)
     }
 
+    /// Changes options of a family while the store is open, and records them in the manifest: a later open that passes
+    /// no options for the family uses them. Reads, writes and jobs that begin after the call obey them; tables that
+    /// exist stay as they are until they are rewritten.
+    ///
+    /// Fails with `Invalid`, and changes nothing, if options are invalid, or if they change the order, the merge operator,
+    /// the filter policy, the system number or `key_ends_in_seqno`. The change is durable when the call returns; costs
+    /// two fsyncs.
+    pub fn set_options(&self, family: &Family, options: CfOptions) -> Result<()> {
+        let (inner, _) = self.writable()?;
+        options.validate()?;
+        family.check_options(&options)?;
+        let _job = inner.flusher().job()?;
+        ddl::change_options(inner.flusher(), family, options)
+    }
+
     /// Returns the store's metrics.
     pub fn metrics(&self) -> Metrics {
         metrics::metrics(self.inner().write_path())

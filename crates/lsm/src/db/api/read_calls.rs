@@ -30,7 +30,7 @@ impl Db {
     /// `Io`, `Closed`, `Invalid` for a snapshot of another store. A cached read allocates nothing.
     #[inline]
     pub fn get(&self, family: &Family, key: &[u8], at: At<'_>, visit: &mut dyn FnMut(&Record<'_>)) -> Result<bool> {
-        self.get_checked(family, key, at, family.options().verify_reads, visit)
+        self.get_checked(family, key, at, family.verify_reads(), visit)
     }
 
     /// Reads like `get`, with checks other than the family's.
@@ -86,7 +86,7 @@ impl Db {
     /// it is dropped. The family's `verify_scans` selects the checks. At a lost range the cursor returns one error, and
     /// its next step continues after the range.
     pub fn cursor(&self, family: &Family, at: At<'_>, bounds: CursorBounds) -> Result<UserCursor> {
-        self.cursor_checked(family, at, bounds, family.options().verify_scans)
+        self.cursor_checked(family, at, bounds, family.verify_scans())
     }
 
     /// Opens a cursor like `cursor`, with checks other than the family's.
@@ -111,7 +111,7 @@ impl Db {
         at: At<'_>,
         visit: &mut dyn FnMut(usize, &Record<'_>),
     ) -> Result<()> {
-        self.multi_get_checked(family, keys, at, family.options().verify_reads, visit)
+        self.multi_get_checked(family, keys, at, family.verify_reads(), visit)
     }
 
     /// Reads like `multi_get`, with checks other than the family's.

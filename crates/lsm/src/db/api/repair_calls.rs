@@ -180,7 +180,7 @@ impl Db {
                 for (at, operation) in (0..).zip(BatchOperations::new(frame.body)?) {
                     let operation = operation?;
                     let family = families.by_id.get(&operation.family);
-                    let ends = family.is_some_and(|family| family.options().key_ends_in_seqno);
+                    let ends = family.is_some_and(|family| family.key_ends_in_seqno());
                     let record = binding.record(&operation, (frame.seqno, at), ends, &*inner.context().companions)?;
                     if wanted(&mut scan_state, operation.family, &record) {
                         match values.whole(&record, operation.value) {

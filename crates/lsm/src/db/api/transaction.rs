@@ -215,7 +215,7 @@ impl Changes<'_> {
             return Ok(true);
         }
         let reads = &self.inner.catalog().reads;
-        let checks = reads.checks(self.family.options().verify_reads);
+        let checks = reads.checks(self.family.verify_reads());
         let mut newest = 0;
         let visit = |record: &crate::record::Record<'_>| newest = record.seqno;
         reads.version_by((self.family, self.view), (key, None), MAX_SEQNO, checks, visit, |table, hash, decide| {

@@ -270,7 +270,7 @@ impl Compactor {
         if family.is_dropped() || inputs.len() != plan.inputs.iter().map(|(_, numbers)| numbers.len()).sum::<usize>() {
             return Ok(Prepopulation::default()); // dropped meanwhile
         }
-        let plan = &CompactionPlan { action: packing::action(family.options(), plan), ..plan.clone() };
+        let plan = &CompactionPlan { action: packing::action(&family.options(), plan), ..plan.clone() };
         let outcome = match plan.action {
             PlanAction::Move => self.move_tables(family, plan, &inputs, started).map(|()| Prepopulation::default()),
             PlanAction::Drop => self.drop_tables(family, plan, &inputs, started).map(|()| Prepopulation::default()),
@@ -468,16 +468,17 @@ impl Compactor {
         let pass =
             PassOptions { carried, checks_inputs, emits: None, expires, merges, collects, ranges, ranges_through };
         let below = if plan.output_level + 1 < LEVELS { levels.ends(plan.output_level + 1) } else { Vec::new() };
+        let table_bytes = job.options.table_bytes;
         let part = || {
             Ok(CompactionPart {
                 cursor: merged(family.order().clone(), sources(family, plan, inputs)?),
                 rules: Rules::new(family.order().clone(), snapshots.clone(), is_bottom),
-                splitter: Splitter::new(family.order().clone(), family.options().table_bytes, below.clone()),
+                splitter: Splitter::new(family.order().clone(), table_bytes, below.clone()),
             })
         };
         let cuts = self.cuts(family, inputs)?;
         // Each subcompaction holds the hashes of one table at a time.
-        let records = expected.count().min(family.options().table_bytes / LEAST_RECORD_BYTES * (cuts.len() as u64 + 1));
+        let records = expected.count().min(table_bytes / LEAST_RECORD_BYTES * (cuts.len() as u64 + 1));
         let _room = job_room(&self.context().cache, inputs.len() * (cuts.len() + 1), cuts.len() + 1, records);
         let written = write_parts(&job, &pass, &cuts, part)?;
         self.context().counters.divided(cuts.len());
@@ -517,15 +518,16 @@ impl Compactor {
         next_file: &'a (dyn Fn() -> u64 + Sync),
     ) -> CompactionJob<'a> {
         let deeper = family.view().levels.filled().filter(|filled| *filled > level).count();
+        let options = family.options();
         CompactionJob {
             env: &self.context().env,
             dir: &self.context().dir,
             store: self.context().store,
             companions: &self.context().companions,
             family: family.id(),
-            options: family.options(),
-            filter_bits: family.options().filter_bits_above(deeper),
-            compression: packing::compression_at(family.options(), level),
+            filter_bits: options.filter_bits_above(deeper),
+            compression: packing::compression_at(&options, level),
+            options,
             dictionary: None,
             base_seqno,
             next_file,
@@ -744,7 +746,7 @@ impl Compactor {
     ) -> LevelSummary<'a> {
         let busy = |number| taken.is_busy(number);
         let oldest = horizon.boundaries.first().copied();
-        let summary = LevelSummary::new(&view.levels, packing::level_shape(family.options()), spans, oldest, busy);
+        let summary = LevelSummary::new(&view.levels, packing::level_shape(&family.options()), spans, oldest, busy);
         let mut summary = LevelSummary { expired: horizon.expired, ..summary.fenced(&view.lost_ranges) };
         for table in summary.levels.iter_mut().flatten() {
             table.is_kept = taken.keeps_expired(table.number);

@@ -1,4 +1,4 @@
-//! Creating and dropping families: one edit each, durable before readers or writers see it.
+//! Creating, changing and dropping families: one edit each, durable before readers or writers see it.
 //!
 //! A created family is in the manifest before its first record is in the log. A dropped family leaves the manifest;
 //! recovery skips its records that are still in the log, and its tables become obsolete when no version names them. Its
@@ -20,6 +20,7 @@ use super::quarantine::quarantine_ends;
 use super::redo::{queue_redone, records_from_log};
 use super::rows::{Received, emit_alone, remove_tables, take_given, write_given};
 use crate::db::catalog::view_change::Replaced;
+use crate::db::notify::lanes::Lane;
 use crate::db::state::family::{Family, MemtableShape, TableLevels};
 use crate::db::state::store_log::LogPosition;
 use crate::db::state::tables::table_cache;
@@ -88,6 +89,22 @@ pub(in crate::db) fn create_families(
     flusher.write_path().separation.note_families(made.iter());
     or_undo(before, || flusher.store_log().halt_unwound("a family was made that is not shown"));
     flusher.catalog().families.store(Arc::new(families));
+    Ok(())
+}
+
+/// Changes options of a family. The caller has checked them.
+pub(in crate::db) fn change_options(flusher: &Flusher, family: &Family, options: CfOptions) -> Result<()> {
+    if family.is_dropped() {
+        return Err(Error::invalid(format!("the family {:?} was dropped", family.name())));
+    }
+    let options = family.with_fixed_options(options);
+    let change = EditChange::OptionsChanged { family: family.id(), options: version::family::encode(&options) };
+    flusher.write_path().sync_log()?; // I15
+    flusher.catalog().install(Edit::from(vec![change]), None)?;
+    family.replace_options(options);
+    flusher.write_path().separation.note_options(flusher.catalog().families().all());
+    flusher.write_path().revise_stall();
+    flusher.lanes().kick(Lane::Compact); // which may have more to do
     Ok(())
 }
 

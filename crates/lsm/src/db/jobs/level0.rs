@@ -75,15 +75,16 @@ impl<'s> Level0<'s> {
         base_seqno: Seqno,
         expected: Ledger,
     ) -> CompactionJob<'a> {
+        let options = family.options();
         CompactionJob {
             env: self.env,
             dir: self.dir,
             store: self.store,
             companions: self.companions,
             family: family.id(),
-            options: family.options(),
             compression: Compression::None,
-            filter_bits: family.options().filter_bits_above(family.view().levels.filled().count()),
+            filter_bits: options.filter_bits_above(family.view().levels.filled().count()),
+            options,
             dictionary: None,
             base_seqno,
             next_file: self.next_file,

@@ -1,8 +1,8 @@
 //! Pick cache: the next compaction of each family, kept while its tables are unchanged.
 //!
 //! Without it each plan would examine the tables of all families, so flushing many families would take quadratic time.
-//! A cached pick is reused only if all of its inputs are unchanged: the family's levels and lost ranges, which are
-//! compared by identity, and the `Basis`, which all families share. The caller decides which picks depend on more than
+//! A cached pick is reused only if all of its inputs are unchanged: the family's levels, lost ranges and options, which
+//! are compared by identity, and the `Basis`, which all families share. The caller decides which picks depend on more than
 //! that.
 
 use std::collections::HashMap;
@@ -11,6 +11,7 @@ use std::sync::{Arc, Weak};
 use crate::compaction::CompactionPlan;
 use crate::db::state::family::{Family, TableLevels, View};
 use crate::lost_range::LostRange;
+use crate::options::CfOptions;
 use crate::record::Seqno;
 
 /// Why a family is compacted; the greatest value runs first.
@@ -61,13 +62,15 @@ pub(in crate::db) struct PickCache {
 struct Kept {
     levels: Weak<TableLevels>,
     lost_ranges: Weak<Vec<LostRange>>,
+    options: Weak<CfOptions>,
     pick: Option<Pick>,
 }
 
 impl Kept {
-    fn is_of(&self, view: &View) -> bool {
+    fn is_of(&self, family: &Family, view: &View) -> bool {
         std::ptr::eq(self.levels.as_ptr(), Arc::as_ptr(&view.levels))
             && std::ptr::eq(self.lost_ranges.as_ptr(), Arc::as_ptr(&view.lost_ranges))
+            && std::ptr::eq(self.options.as_ptr(), Arc::as_ptr(&family.options()))
     }
 }
 
@@ -84,18 +87,23 @@ impl PickCache {
 
     /// Returns the cached pick for a family with this view; an outer `None` means that the family must be examined.
     pub(super) fn known(&self, family: &Family, view: &View) -> Option<Option<&Pick>> {
-        let kept = self.picks.get(&family.id()).filter(|kept| kept.is_of(view))?;
+        let kept = self.picks.get(&family.id()).filter(|kept| kept.is_of(family, view))?;
         Some(kept.pick.as_ref())
     }
 
     /// Keeps a pick for the rest of this search. A pick that depends only on view and basis stays until one
     /// of these changes.
     pub(super) fn keep(&mut self, family: &Family, view: &View, pick: Option<Pick>, depends_on_more: bool) {
-        let (levels, lost_ranges) = match depends_on_more || self.basis.is_none() {
-            true => (Weak::new(), Weak::new()),
-            false => (Arc::downgrade(&view.levels), Arc::downgrade(&view.lost_ranges)),
+        let kept = match depends_on_more || self.basis.is_none() {
+            true => Kept { levels: Weak::new(), lost_ranges: Weak::new(), options: Weak::new(), pick },
+            false => Kept {
+                levels: Arc::downgrade(&view.levels),
+                lost_ranges: Arc::downgrade(&view.lost_ranges),
+                options: Arc::downgrade(&family.options()),
+                pick,
+            },
         };
-        self.picks.insert(family.id(), Kept { levels, lost_ranges, pick });
+        self.picks.insert(family.id(), kept);
     }
 
     /// Removes and returns the pick of a family that this search found or kept.

@@ -69,7 +69,7 @@ fn read_back(catalog: &Catalog, family: &Family, through: Seqno, moment: LogPosi
     for _ in 0..ATTEMPTS {
         let fresh = MemtableShape::of(&catalog.context().settings).memtable(family.order());
         let mut binding = Binding::default();
-        let ends = family.options().key_ends_in_seqno;
+        let ends = family.key_ends_in_seqno();
         let marks = wal::read_marks(&catalog.context().env, &catalog.context().dir, &log)?;
         let mut values = LoggedValues::new(
             catalog.context().env.fs.clone(),

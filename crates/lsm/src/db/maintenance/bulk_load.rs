@@ -10,6 +10,7 @@
 //! Crash: before the edit, files that no edit names, which the next open removes.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use super::ingest::NewestOnly;
 use super::ingest_tables::{IngestedTables, PlacedFiles, check_family, install_tables};
@@ -98,12 +99,12 @@ impl BulkLoad<'_> {
             return Ok(());
         }
         // A run that is merged later keeps its values: only the last pass over them writes blob files.
-        let options = CfOptions { large_value_bytes: 0, ..self.family.options().clone() };
-        self.write_run(&options)
+        let options = CfOptions { large_value_bytes: 0, ..(*self.family.options()).clone() };
+        self.write_run(&Arc::new(options))
     }
 
     /// Writes the buffer as a run, and empties it.
-    fn write_run(&mut self, options: &CfOptions) -> Result<()> {
+    fn write_run(&mut self, options: &Arc<CfOptions>) -> Result<()> {
         self.buffer.sort();
         let ledger = self.buffer.ledger(&*self.compactor.context().companions);
         let tables =
@@ -119,11 +120,11 @@ impl BulkLoad<'_> {
     }
 
     /// Writes records to tables.
-    fn write(&self, options: &CfOptions, records: &mut dyn Cursor, expected: Ledger) -> Result<Vec<TableMeta>> {
+    fn write(&self, options: &Arc<CfOptions>, records: &mut dyn Cursor, expected: Ledger) -> Result<Vec<TableMeta>> {
         let (compactor, order) = (self.compactor, self.family.order());
         let next_file = || compactor.catalog().new_file_number();
         let mut job = compactor.pass_over(self.family, LEVELS - 1, WRITTEN_SEQNO, (expected, true), &next_file);
-        job.options = options;
+        job.options = options.clone();
         let rules = Rules::new(order.clone(), Vec::new(), |_: &[u8]| false);
         let splitter = Splitter::new(order.clone(), options.table_bytes, Vec::new());
         write_tables(&job, records, rules, splitter)
@@ -131,11 +132,11 @@ impl BulkLoad<'_> {
 
     /// Ingests what was added.
     fn finish(mut self) -> Result<IngestedTables> {
-        let options = self.family.options().clone();
+        let options = self.family.options();
         if !self.buffer.rows.is_empty() {
             match self.runs.is_empty() {
                 true => self.write_run(&options)?,
-                false => self.write_run(&CfOptions { large_value_bytes: 0, ..options.clone() })?,
+                false => self.write_run(&Arc::new(CfOptions { large_value_bytes: 0, ..(*options).clone() }))?,
             }
         }
         let mut tables: Vec<TableMeta> = self.runs.iter().flatten().cloned().collect();
@@ -148,7 +149,7 @@ impl BulkLoad<'_> {
     }
 
     /// Merges the runs, and removes them.
-    fn merge(&mut self, options: &CfOptions) -> Result<Vec<TableMeta>> {
+    fn merge(&mut self, options: &Arc<CfOptions>) -> Result<Vec<TableMeta>> {
         let mut expected = Ledger::default();
         let protector = self.compactor.context().companions.clone();
         let mut records = self.newest()?;

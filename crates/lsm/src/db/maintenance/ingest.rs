@@ -77,7 +77,7 @@ pub(in crate::db) fn ingest(
     family: &Family,
     open: &mut dyn FnMut() -> Result<Box<dyn Cursor>>,
 ) -> Result<Ingested> {
-    if family.options().system.is_some() {
+    if family.system().is_some() {
         return Err(Error::invalid("nothing is ingested into a system family"));
     }
     let (order, started) = (family.order(), compactor.context().now_nanos());

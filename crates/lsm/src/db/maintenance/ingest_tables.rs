@@ -120,7 +120,7 @@ fn check_unknown<'t>(
 }
 
 pub(super) fn check_family(family: &Family) -> Result<()> {
-    if family.options().system.is_some() {
+    if family.system().is_some() {
         return Err(Error::invalid("nothing is ingested into a system family"));
     }
     if family.is_dropped() {

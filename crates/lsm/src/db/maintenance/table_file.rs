@@ -48,7 +48,7 @@ pub struct TableFileWriter {
 impl TableFileWriter {
     /// Creates the file, which must not exist.
     pub(in crate::db) fn create(context: &StoreContext, family: &Family, path: &Path) -> Result<TableFileWriter> {
-        if family.options().system.is_some() {
+        if family.system().is_some() {
             return Err(Error::invalid("nothing is ingested into a system family"));
         }
         let env = context.env.clone();
@@ -58,14 +58,14 @@ impl TableFileWriter {
         }
         let file = env.fs.open(path, Open::Create).during(naming)?;
         let options = family.options();
-        let compression = compression_at(options, LEVELS - 1);
+        let compression = compression_at(&options, LEVELS - 1);
         let settings = WriterSettings {
             compression,
             // The companions of a column are bound to another seqno without a look at the records.
             seal_column: options.seals != SealLayout::Following,
             created_micros: env.clock.wall_micros(),
             store: context.store,
-            ..WriterSettings::of(options, family.id(), WRITTEN_SEQNO)
+            ..WriterSettings::of(&options, family.id(), WRITTEN_SEQNO)
         };
         let writer = Writer::new(file.clone(), env.random.uid(), settings, context.companions.clone());
         let writer = writer.cut_into(options.part_blocks);

@@ -94,7 +94,7 @@ impl Replay<'_> {
             if let Some(ApplyTarget { family, generation: active, .. }) = &self.target
                 && seqno > self.flushed.get(&operation.family).copied().unwrap_or(0)
             {
-                let ends = family.options().key_ends_in_seqno;
+                let ends = family.key_ends_in_seqno();
                 let unbound = planted!(SealNotBoundAfterReplay, true, false);
                 let place = if unbound { (0, 0) } else { (frame.seqno, at) };
                 let record = self.binding.record(&operation, place, ends, companions)?;

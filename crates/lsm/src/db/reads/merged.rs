@@ -47,7 +47,7 @@ impl Reads {
         checks: Checks,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<()> {
-        let Some(operator) = &of.0.options().merge_operator else {
+        let Some(operator) = of.0.merge_operator() else {
             return Err(Error::invalid(format!("column family {:?} has no merge operator", of.0.name())));
         };
         let checks = Checks { each: self.verifies(), ..checks };

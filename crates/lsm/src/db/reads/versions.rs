@@ -158,7 +158,7 @@ pub(in crate::db) fn unflushed(
     view: Arc<View>,
     seqno: Seqno,
 ) -> Box<dyn Cursor + Send> {
-    let verify = family.options().verify_scans;
+    let verify = family.verify_scans();
     let filled = view.memtables().filter(|generation| !generation.memtable.is_empty());
     let source =
         |memtable: &Arc<Memtable>| -> Box<dyn Cursor> { Box::new(memtable.cursor_checked(companions, verify)) };

@@ -7,9 +7,11 @@
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 
+use super::live_options::LiveOptions;
 use super::replaced_views::ReplacedViews;
 use crate::deleted_runs::DeletedRuns;
 use crate::env::Clock;
@@ -17,7 +19,8 @@ use crate::env::work::lock;
 use crate::error::{Error, Result};
 use crate::lost_range::LostRange;
 use crate::memtable::Memtable;
-use crate::options::{CfOptions, Settings};
+use crate::merge_operator::MergeOperator;
+use crate::options::{CfOptions, Settings, Verify};
 use crate::order::Order;
 use crate::planted;
 use crate::pointer::Pointer;
@@ -312,7 +315,7 @@ pub struct Family(Arc<FamilyInner>);
 struct FamilyInner {
     id: u32,
     name: Arc<str>,
-    options: CfOptions,
+    options: LiveOptions,
     shape: MemtableShape,
     view: ArcSwap<View>,
     /// Incremented when another memtable becomes the active one.
@@ -358,7 +361,7 @@ impl Family {
         let inner = Arc::new(FamilyInner {
             id,
             name,
-            options,
+            options: LiveOptions::new(options),
             shape,
             view,
             active_number,
@@ -391,14 +394,73 @@ impl Family {
         self.0.name.clone()
     }
 
-    /// Returns the settings.
-    pub fn options(&self) -> &CfOptions {
-        &self.0.options
+    /// Returns the options as of now. `Db::set_options` replaces them.
+    pub fn options(&self) -> Arc<CfOptions> {
+        self.0.options.current()
+    }
+
+    /// Fails with `Invalid` if `options` differ from those of the family in one that cannot change while the store is
+    /// open.
+    pub(in crate::db) fn check_options(&self, options: &CfOptions) -> Result<()> {
+        self.0.options.check_change(options)
+    }
+
+    /// Returns `options` with those of the family that cannot change.
+    pub(in crate::db) fn with_fixed_options(&self, options: CfOptions) -> CfOptions {
+        self.0.options.with_fixed(options)
+    }
+
+    /// Replaces the options, which `check_options` has found acceptable.
+    pub(in crate::db) fn replace_options(&self, options: CfOptions) {
+        self.0.options.replace(options);
     }
 
     /// Returns the key order.
+    #[inline]
     pub fn order(&self) -> &Order {
-        &self.0.options.order
+        self.0.options.order()
+    }
+
+    /// Returns the operator that makes values of merge operands.
+    #[inline]
+    pub fn merge_operator(&self) -> Option<&MergeOperator> {
+        self.0.options.merge_operator()
+    }
+
+    /// Returns true if a key may end in a seqno: `CfOptions::key_ends_in_seqno`.
+    #[inline]
+    pub fn key_ends_in_seqno(&self) -> bool {
+        self.0.options.key_ends_in_seqno()
+    }
+
+    /// Returns the number of a system family.
+    #[inline]
+    pub fn system(&self) -> Option<u8> {
+        self.0.options.system()
+    }
+
+    /// Returns the verification level of point reads that do not specify one.
+    #[inline]
+    pub fn verify_reads(&self) -> Verify {
+        self.0.options.verify_reads()
+    }
+
+    /// Returns the verification level of cursors that do not specify one.
+    #[inline]
+    pub fn verify_scans(&self) -> Verify {
+        self.0.options.verify_scans()
+    }
+
+    /// Returns the lifetime of a record that is put without an expiry of its own.
+    #[inline]
+    pub fn default_ttl(&self) -> Option<Duration> {
+        self.0.options.default_ttl()
+    }
+
+    /// Returns the size from which a commit writes values to blob files; `usize::MAX` if it writes none.
+    #[inline]
+    pub(in crate::db) fn separates_from(&self) -> usize {
+        self.0.options.separates_from()
     }
 
     /// Returns level and number of each table.

@@ -11,6 +11,7 @@
 pub(super) mod context;
 pub(super) mod counters;
 pub(super) mod family;
+mod live_options;
 mod panics;
 mod replaced_views;
 pub(super) mod snapshot;

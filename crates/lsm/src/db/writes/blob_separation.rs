@@ -18,7 +18,6 @@ use crate::db::catalog::{Catalog, FamilyMap};
 use crate::db::state::family::{Family, Generation};
 use crate::env::work::lock;
 use crate::error::{Damage, Error, Result, Verdict};
-use crate::options::CfOptions;
 use crate::record::{Kind, Record};
 use crate::seam::Protection;
 use crate::values::{AddedValue, BlobSetup, UnsyncedBlobs};
@@ -50,14 +49,9 @@ fn keep(added: &mut Vec<(Family, AddedValue)>, family: &Family, new: AddedValue)
     added.extend(joined.err().map(|new| (family.clone(), new)));
 }
 
-/// Returns the size from which a commit separates values; `None` writes all values to the log.
-fn separated_from(options: &CfOptions) -> Option<usize> {
-    options.separates_from().filter(|_| !options.key_ends_in_seqno)
-}
-
 /// Returns the smallest such size of these families.
 fn least_separated<'a>(families: impl Iterator<Item = &'a Family>) -> usize {
-    families.filter_map(|family| separated_from(family.options())).min().unwrap_or(usize::MAX)
+    families.map(Family::separates_from).min().unwrap_or(usize::MAX)
 }
 
 /// The state of blob separation in an open store.
@@ -92,6 +86,11 @@ impl BlobSeparator {
         self.least_bytes.fetch_min(least_separated(families), Ordering::Relaxed);
     }
 
+    /// Notes that options of a family were changed. The caller keeps families from being created meanwhile.
+    pub(in crate::db) fn note_options<'a>(&self, all: impl Iterator<Item = &'a Family>) {
+        self.least_bytes.store(least_separated(all), Ordering::Relaxed);
+    }
+
     /// Moves the large values of a batch to blob files; returns `None` if it has none. Errors: `Io`; `Corruption` if
     /// the written bytes are not those of the batch. After an error no value is kept.
     #[inline]
@@ -115,7 +114,7 @@ impl BlobSeparator {
         let pointing = batch.with_pointers(&mut |operation| {
             let family = families.by_id.get(&operation.family).filter(|family| !family.is_dropped());
             let Some(family) = family.filter(|_| operation.kind == Kind::Put) else { return Ok(None) };
-            if separated_from(family.options()).is_none_or(|from| operation.value.len() < from) {
+            if operation.value.len() < family.separates_from() {
                 return Ok(None);
             }
             let Some(blob_files) = family.table_cache().values() else { return Ok(None) };

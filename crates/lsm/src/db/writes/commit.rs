@@ -285,7 +285,7 @@ impl WritePath {
                 apply.target = self.catalog().families().by_id.get(&operation.family).map(Family::target);
             }
             if let Some(ApplyTarget { family, generation: active, .. }) = &apply.target {
-                let ends = family.options().key_ends_in_seqno;
+                let ends = family.key_ends_in_seqno();
                 let place = (whole.seqno, at);
                 let (record, term) =
                     apply.binding.record_and_term(&operation, place, ends, &*self.context().companions)?;
@@ -423,7 +423,7 @@ fn check_families(families: &FamilyMap, batch: &Batch) -> Result<()> {
     let mut any_ends_in_seqno = false;
     for id in batch.families() {
         match families.by_id.get(id) {
-            Some(family) if !family.is_dropped() => any_ends_in_seqno |= family.options().key_ends_in_seqno,
+            Some(family) if !family.is_dropped() => any_ends_in_seqno |= family.key_ends_in_seqno(),
             _ => return Err(Error::invalid("the batch names a family that was dropped")),
         }
         if planted!(SystemFamilyWritable, false, system_number(*id).is_some() && !batch.is_granted()) {
@@ -445,7 +445,7 @@ fn check_ranges(families: &FamilyMap, batch: &Batch) -> Result<()> {
     for operation in batch.operations() {
         let BatchOperation { family, kind, key, value, .. } = operation?;
         let Some(family) = families.by_id.get(&family).filter(|_| kind == Kind::RangeDelete) else { continue };
-        if family.options().key_ends_in_seqno {
+        if family.key_ends_in_seqno() {
             return Err(Error::invalid("a range delete in a family whose keys end in a seqno"));
         }
         if let (Some(start), Some(end)) = bounds_of(key, value)?
@@ -463,7 +463,7 @@ fn check_operands(families: &FamilyMap, batch: &Batch) -> Result<()> {
     for operation in batch.operations() {
         let BatchOperation { family, kind, key, value, .. } = operation?;
         let Some(family) = families.by_id.get(&family).filter(|_| kind == Kind::Merge) else { continue };
-        match &family.options().merge_operator {
+        match family.merge_operator() {
             Some(operator) => operator.check(key, value)?,
             None => {
                 let what = format!("column family {:?} has no merge operator: set it in its options", family.name());
@@ -479,7 +479,7 @@ fn check_operands(families: &FamilyMap, batch: &Batch) -> Result<()> {
 fn check_keys(families: &FamilyMap, batch: &Batch) -> Result<()> {
     for (at, operation) in (0..).zip(batch.operations()) {
         let BatchOperation { family, key, .. } = operation?;
-        let ends = families.by_id.get(&family).is_some_and(|family| family.options().key_ends_in_seqno);
+        let ends = families.by_id.get(&family).is_some_and(|family| family.key_ends_in_seqno());
         if ends && distance(key).is_some_and(|distance| distance > at) {
             return Err(Error::invalid("a key ends in the seqno of an operation in front of its batch"));
         }

@@ -55,12 +55,12 @@ impl WritePath {
         let (families, now) = (self.catalog().families(), self.context().now_nanos());
         let worst = families.all().map(|family| {
             let (view, options) = (family.view(), family.options());
-            let limits = limits(options);
+            let limits = limits(&options);
             let bytes = view.levels.iter().map(|level| level.bytes()).fold(0, u64::saturating_add);
             if debt::is_small(view.levels.level(0).tables().len(), bytes, options.fanout, &limits) {
                 return Stall::Go;
             }
-            let summary = LevelSummary::new(&view.levels, level_shape(options), &[], None, |_| false);
+            let summary = LevelSummary::new(&view.levels, level_shape(&options), &[], None, |_| false);
             let mut debt = debt::debt(&summary);
             // Above a quarantined or postponed table, level 0 grows whatever writers do, so throttling them would never
             // end.
@@ -84,7 +84,7 @@ impl WritePath {
             let full = all.map(|generation| generation.fullness(self.context().settings.memtable_bytes).min(1000));
             any_waits |= !view.frozen.is_empty();
             let debt = Debt { memtables: full.sum(), memory, log, ..Debt::default() };
-            debt::stall(&debt, &limits(family.options()))
+            debt::stall(&debt, &limits(&family.options()))
         });
         let worst = worst.max().unwrap_or(Stall::Go);
         self.lanes().watch(any_waits);

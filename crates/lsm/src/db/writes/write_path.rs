@@ -63,7 +63,7 @@ impl Apply {
             && !batch.has_ranges()
             && !batch.has_operands()
             && system_number(*id).is_none()
-            && !target.family.options().key_ends_in_seqno
+            && !target.family.key_ends_in_seqno()
     }
 }
 

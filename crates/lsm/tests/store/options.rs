@@ -1,0 +1,160 @@
+//! Options of a family that change while the store is open.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use waxseal_lsm::db::{At, Db, Parts};
+use waxseal_lsm::env::sim::{Crash, Loss, SimFs};
+use waxseal_lsm::error::ErrorKind;
+use waxseal_lsm::merge_operator::MergeOperator;
+use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings, Verify};
+use waxseal_testing::store::*;
+
+fn roomy() -> Settings {
+    Settings { memtable_bytes: 1 << 20, ..settings() }
+}
+
+/// Opens the store with the options that it records.
+fn open_as_recorded(sim: &SimFs, dir: &Path) -> Db {
+    Db::open(dir, roomy(), Parts { env: sim.env(7), ..Parts::real() }).unwrap()
+}
+
+type Facts = (usize, Option<Duration>, Compression, u64, usize);
+
+fn facts(db: &Db) -> Facts {
+    let options = default(db).options();
+    let CfOptions { level0_tables, default_ttl, compression, table_bytes, large_value_bytes, .. } = *options;
+    (level0_tables, default_ttl, compression, table_bytes, large_value_bytes)
+}
+
+const CHANGED: Facts = (9, Some(Duration::from_secs(90)), Compression::None, 1 << 20, 200);
+
+fn change(db: &Db) -> waxseal_lsm::error::Result<()> {
+    let (level0_tables, default_ttl, compression, table_bytes, large_value_bytes) = CHANGED;
+    let family = default(db);
+    let options = CfOptions {
+        level0_tables,
+        default_ttl,
+        compression,
+        table_bytes,
+        large_value_bytes,
+        verify_scans: Verify::Never,
+        ..(*family.options()).clone()
+    };
+    db.set_options(&family, options)
+}
+
+#[test]
+fn changed_options_are_recorded_wherever_a_crash_comes() {
+    let (sim, dir) = sim(5);
+    let db = open_as_recorded(&sim, &dir);
+    let before = facts(&db);
+    put(&db, &default(&db), b"key", b"value", Durability::Sync).unwrap();
+    kill(&sim, db);
+    let (mut old, mut new) = (0, 0);
+    for step in 0.. {
+        let fork = sim.fork();
+        let db = open_as_recorded(&fork, &dir);
+        fork.crash_at(fork.steps() + step);
+        let outcome = change(&db);
+        if outcome.is_ok() {
+            assert_eq!((facts(&db), default(&db).verify_scans()), (CHANGED, Verify::Never));
+        }
+        let is_through = !fork.is_crashed();
+        drop(db);
+        fork.reboot(Crash::Machine(if step % 2 == 0 { Loss::DurableOnly } else { Loss::Random { seed: step } }));
+        let db = open_as_recorded(&fork, &dir);
+        let found = facts(&db);
+        assert!(found == CHANGED || (found == before && outcome.is_err()), "step {step}: {found:?} after {outcome:?}");
+        assert_eq!(default(&db).verify_scans(), Verify::Always, "it is not stored");
+        assert_eq!(get(&db, &default(&db), b"key", At::Latest).unwrap().unwrap(), b"value");
+        if found == CHANGED {
+            new += 1
+        } else {
+            old += 1
+        }
+        if is_through {
+            break;
+        }
+    }
+    assert!(old > 2 && new > 0, "{old} and {new}");
+}
+
+#[test]
+fn values_and_levels_obey_new_options_at_once() {
+    let (sim, dir) = sim(6);
+    let db = open_as_recorded(&sim, &dir);
+    let family = default(&db);
+    let with = |large_value_bytes, level0_tables| CfOptions {
+        large_value_bytes,
+        level0_tables,
+        ..(*family.options()).clone()
+    };
+    db.set_options(&family, with(0, 64)).unwrap();
+    for n in 0..10u8 {
+        put(&db, &family, &[n], &[n; 5000], Durability::Os).unwrap();
+        db.flush().unwrap();
+        while db.step().unwrap() {}
+    }
+    assert_eq!(named(&sim, &dir, ".val"), Vec::<String>::new());
+    assert_eq!(db.tables(&family).unwrap().iter().filter(|table| table.level() == 0).count(), 10);
+    db.set_options(&family, with(1000, 2)).unwrap();
+    while db.step().unwrap() {}
+    assert!(db.tables(&family).unwrap().iter().filter(|table| table.level() == 0).count() < 2);
+    put(&db, &family, b"large", &[7; 5000], Durability::Os).unwrap();
+    put(&db, &family, b"small", &[7; 999], Durability::Os).unwrap();
+    db.flush().unwrap();
+    assert!(!named(&sim, &dir, ".val").is_empty());
+    let other = db.create_family("other", CfOptions { large_value_bytes: 100, ..options() }).unwrap();
+    db.set_options(&family, with(0, 2)).unwrap();
+    let before = named(&sim, &dir, ".val").len();
+    put(&db, &other, b"large", &[7; 500], Durability::Os).unwrap();
+    db.flush().unwrap();
+    assert_eq!(named(&sim, &dir, ".val").len(), before + 1, "another family keeps its own options");
+}
+
+#[test]
+fn options_that_cannot_change_are_refused_by_name() {
+    let (sim, dir) = sim(7);
+    let db = open_as_recorded(&sim, &dir);
+    let family = default(&db);
+    let (before, bytes) = (facts(&db), sim_bytes(&sim, &dir));
+    let now = || (*family.options()).clone();
+    let refused = [
+        (CfOptions { order: backwards(), ..now() }, "order"),
+        (CfOptions { merge_operator: Some(MergeOperator::add_i64()), ..now() }, "merge_operator"),
+        (CfOptions { key_ends_in_seqno: true, ..now() }, "key_ends_in_seqno"),
+        (CfOptions { system: Some(3), ..now() }, "system"),
+        (CfOptions { fanout: 1, level0_tables: 3, ..now() }, "fanout"),
+    ];
+    for (options, name) in refused {
+        let error = assert_kind(db.set_options(&family, options), ErrorKind::Invalid, name);
+        assert!(error.to_string().contains(name), "{error}");
+    }
+    assert_eq!((facts(&db), sim_bytes(&sim, &dir)), (before, bytes));
+    let gone = db.create_family("gone", options()).unwrap();
+    db.drop_family("gone").unwrap();
+    assert_kind(db.set_options(&gone, options()), ErrorKind::Invalid, "a dropped family");
+    let reader = read_only(&sim, &dir).unwrap();
+    assert_kind(reader.set_options(&default(&reader), options()), ErrorKind::ReadOnly, "a reader");
+    drop(reader);
+    db.close().unwrap();
+    assert_kind(db.set_options(&family, now()), ErrorKind::Closed, "a closed store");
+}
+
+/// The order has only its name to compare: the family goes on with its own.
+#[test]
+fn an_order_of_the_same_name_does_not_replace_the_one_in_use() {
+    let (sim, dir) = sim(8);
+    let families = vec![("default".to_owned(), CfOptions { order: backwards(), ..options() })];
+    let db = Db::open(&dir, roomy(), Parts { families, env: sim.env(7), ..Parts::real() }).unwrap();
+    let family = default(&db);
+    put(&db, &family, b"a", b"1", Durability::Os).unwrap();
+    put(&db, &family, b"b", b"2", Durability::Os).unwrap();
+    db.set_options(&family, CfOptions { order: backwards(), fanout: 7, ..options() }).unwrap();
+    assert!(Arc::ptr_eq(&family.options(), &family.options()));
+    assert_eq!(family.options().fanout, 7);
+    let keys: Vec<Vec<u8>> = rows(&db, &family, At::Latest).unwrap().into_iter().map(|(key, _)| key).collect();
+    assert_eq!(keys, [b"b", b"a"]);
+}
