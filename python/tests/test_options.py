@@ -152,3 +152,20 @@ def test_settings_of_a_family_are_heard(db):
         db.create_family("other", seals="beside")
     with pytest.raises(waxseal.InvalidArgument):
         db.create_family("other", fanout=0)
+
+
+def test_options_of_a_family_change_while_it_is_open(path):
+    with waxseal.open(path) as db:
+        users = db.create_family("users", fanout=7)
+        assert users.options()["fanout"] == 7
+        users.set_options(level0_tables=9, default_ttl=90, compression="none")
+        options = users.options()
+        assert (options["fanout"], options["level0_tables"], options["default_ttl_micros"]) == (7, 9, 90_000_000)
+        assert (options["compression"], options["merge_operator"], options["seals"]) == ("none", None, "by_codec")
+        users.set_options(default_ttl=0)
+        for wrong in ({"fanout": 1}, {"fanout": -1}, {"seals": "x"}, {"default_ttl": -1}):
+            with pytest.raises((waxseal.InvalidArgument, ValueError)):
+                users.set_options(level0_tables=3, **wrong)
+    with waxseal.open(path) as db:
+        options = db.family("users").options()
+        assert (options["level0_tables"], options["default_ttl_micros"]) == (9, None)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes as C
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, List, Mapping, Optional, Tuple
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
 
 from . import _abi, _c
 from ._arrow import Scan
@@ -11,7 +13,7 @@ from ._backend import backend
 from ._care import Digest
 from ._handles import Handles
 from ._map import Readable, Writable, bounds, range_of
-from ._options import size
+from ._options import Verify, set_family_options, size
 from ._sealed import (
     Entry,
     Record,
@@ -161,6 +163,43 @@ class Family(ReadableFamily, Writable):
         """Creates a batch of writes that commit atomically. Writes without a `family` argument go to this family."""
         return Batch(self._handles.store, self._handles.db, self, durability)
 
+    def set_options(
+        self,
+        *,
+        block_bytes: Optional[int] = None,
+        restart_interval: Optional[int] = None,
+        filter_bits: Optional[int] = None,
+        table_bytes: Optional[int] = None,
+        level_base_bytes: Optional[int] = None,
+        fanout: Optional[int] = None,
+        level0_tables: Optional[int] = None,
+        large_value_bytes: Optional[int] = None,
+        default_ttl: Optional[Union[float, timedelta]] = None,
+        seals: Optional[str] = None,
+        compression: Optional[str] = None,
+        bottom_compression: Optional[str] = None,
+        verify_reads: Optional[Verify] = None,
+        verify_scans: Optional[Verify] = None,
+    ) -> None:
+        """Changes options of the family while the store is open, and records them in the store. An option that is not
+        given stays as it is.
+
+        Calls and background jobs that begin after the change obey it. Tables keep their form until they are rewritten.
+        `default_ttl` is as of `create_family`, and 0 ends it: later keys do not expire by themselves. The verification
+        levels are not recorded. Raises InvalidArgument, and changes nothing, if an option is invalid.
+        """
+        settings = {
+            name: value for name, value in locals().items() if name not in ("self", "__class__") and value is not None
+        }
+        options = self._handles.made(
+            "waxseal_family_get_options", self._family.handle, destroy="waxseal_family_options_destroy"
+        )
+        if settings.get("default_ttl") == 0:
+            del settings["default_ttl"]
+            _c.function("waxseal_family_options_set_default_ttl")(options.handle, 0)
+        set_family_options(options, settings, self._handles.make)
+        self._handles.call("waxseal_family_set_options", self._family.handle, options.handle)
+
     def clear(self) -> None:
         """Deletes all keys, in one write."""
         self.delete_range()
@@ -305,6 +344,13 @@ class Family(ReadableFamily, Writable):
         if row is None:
             raise KeyError("popitem(): the mapping is empty")
         return row
+
+    def options(self) -> Dict[str, Union[int, str, bool, None]]:
+        """Returns the options of the family as of now. Times are in microseconds, in `default_ttl_micros`."""
+        options: Dict[str, Union[int, str, bool, None]] = json.loads(
+            self._handles.text("waxseal_family_options_json", self._family.handle)
+        )
+        return options
 
     def compact(self, start: Optional[Buffer] = None, stop: Optional[Buffer] = None) -> None:
         """Compacts the family, or the tables that may hold keys from `start` to `stop`, until deleted and overwritten

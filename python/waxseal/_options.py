@@ -322,7 +322,13 @@ def family_options(settings: Mapping[str, Any], make: MakeError = make_error) ->
     if not given:
         return None
     options = made("waxseal_family_options_create", destroy="waxseal_family_options_destroy", make=make)
-    for name, value in given.items():
+    set_family_options(options, given, make)
+    return options
+
+
+def set_family_options(options: Owned, settings: Mapping[str, Any], make: MakeError = make_error) -> None:
+    """Sets options of a family, each to a value that is not None."""
+    for name, value in settings.items():
         numbers: Tuple[int, ...]
         if name == "default_ttl":
             numbers = (_lifetime(value),)
@@ -345,7 +351,6 @@ def family_options(settings: Mapping[str, Any], make: MakeError = make_error) ->
         status = function(f"waxseal_family_options_set_{name}")(options.handle, *numbers)
         if status < 0:
             raise make(status, f"{name} cannot be {value!r}", None, None, None, None, None)
-    return options
 
 
 def within_limits(settings: Dict[str, Any]) -> Dict[str, Any]:

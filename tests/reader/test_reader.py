@@ -477,6 +477,13 @@ class Stores(unittest.TestCase):
         for edits in ([retired], [added(9, b"s", b"\x02")], [added(9, b"", b"\x02")] * 2):
             self.assertEqual(run(store(True, edits), "list")[0], 3)
 
+    def test_options_of_a_family_are_replaced(self):
+        options = build.blob(build.field(1, build.varint(4096)))
+        changed = build.field(41, build.varint(0), options)
+        self.assertEqual(run(store(True, [changed]), "list")[0], 0)
+        self.assertEqual(run(store(True, [build.field(41, build.varint(7), options)]), "list")[0], 3)
+        self.assertEqual(run(store(True, [build.field(41, build.varint(0), options, b"\0")]), "list")[0], 3)
+
     def test_operands_are_merged_into_what_is_below_them(self):
         def merged(name, *operands, more=()):
             named = build.field(36, build.varint(0), build.blob(name))

@@ -40,7 +40,7 @@ pub(crate) struct Args {
 const GROUPS: &[(&str, &[&str])] = &[
     ("Records", &["put", "get", "del", "delete-range", "compare-and-set", "add", "pop", "scan"]),
     ("In and out", &["load", "dump", "export", "import", "ingest"]),
-    ("The store", &["stats", "families", "levels", "compact", "checkpoint"]),
+    ("The store", &["stats", "families", "options", "levels", "compact", "checkpoint"]),
     ("Integrity", &["verify", "scrub", "repair", "salvage", "digest"]),
     ("Registry and log", &["register", "unregister", "registrations", "log", "provenance", "explain", "lineage"]),
     ("This tool", &["tour", "completions", "man", "help"]),
@@ -152,6 +152,14 @@ pub(crate) enum Verb {
         /// Count the rows of each family, as `scan` does: reads every key.
         #[arg(long)]
         rows: bool,
+    },
+    /// Print the options of the family as the store records them, a line each: name, tab, value.
+    ///
+    /// A value of the verification levels holds for one open only: they are not recorded.
+    Options {
+        /// Change an option and record it: `--set level0_tables=8`. May be given more than once.
+        #[arg(long = "set", value_name = "NAME=VALUE")]
+        changes: Vec<String>,
     },
     /// Print the levels of the family.
     Levels,

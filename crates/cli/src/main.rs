@@ -15,6 +15,7 @@ mod damage;
 mod exchange;
 mod expiry;
 mod failure;
+mod family_options;
 mod levels;
 mod log;
 mod manual;
@@ -83,6 +84,7 @@ fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
         },
         Verb::Stats { all, rows } => stats::stats(args, *all, *rows, output),
         Verb::Families { all, rows } => stats::families(args, *all, *rows, output),
+        Verb::Options { changes } => family_options::options(args, changes, output),
         Verb::Levels => levels::levels(args, output),
         Verb::Compact => levels::compact(args, output),
         Verb::Checkpoint { dest } => levels::checkpoint(args, dest, output),

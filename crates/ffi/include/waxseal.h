@@ -2918,6 +2918,38 @@ int32_t waxseal_family_create(waxseal_db_t *db,
                               waxseal_error_t **error);
 
 /**
+ * Returns the options of a column family as of now. Setters change the copy, and `waxseal_family_set_options` gives it
+ * to a family.
+ *
+ * Thread-safe. On success the caller owns `*options` and frees it with `waxseal_family_options_destroy`.
+ */
+int32_t waxseal_family_get_options(const waxseal_family_t *family,
+                                   waxseal_family_options_t **options,
+                                   waxseal_error_t **error);
+
+/**
+ * Changes options of a column family while the store is open, and records them in the store. Every option of `options`
+ * is taken over, also one that was not set: begin with `waxseal_family_get_options`. Calls and background jobs that
+ * begin after the change obey it; tables keep their form until they are rewritten. The verification levels are not
+ * recorded.
+ *
+ * Thread-safe. The change is durable when the call returns. Errors: `WAXSEAL_INVALID`, and nothing changes, if the
+ * options are invalid, or if comparator or merge operator differ from those of the family; `WAXSEAL_READ_ONLY`,
+ * `WAXSEAL_IO`, `WAXSEAL_HALTED`, `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_family_set_options(waxseal_family_t *family,
+                                   const waxseal_family_options_t *options,
+                                   waxseal_error_t **error);
+
+/**
+ * Returns the options of a column family as one JSON object: their names with numbers, words, true, false or null.
+ * Times are in microseconds.
+ *
+ * Thread-safe. On success the caller owns `*text` and frees it with `waxseal_bytes_destroy`.
+ */
+int32_t waxseal_family_options_json(const waxseal_family_t *family, waxseal_bytes_t **text, waxseal_error_t **error);
+
+/**
  * Drops a column family with all its records. Calls with handles to it return `WAXSEAL_INVALID` from then on.
  * `default` cannot be dropped.
  *

@@ -6,8 +6,9 @@ use crate::bytes::{give, waxseal_bytes_t};
 use crate::db::waxseal_db_t;
 use crate::declare::destroy;
 use crate::error::calls;
-use crate::family_options::{family_settings, waxseal_family_options_t};
+use crate::family_options::{family_settings, options_of, waxseal_family_options_t};
 use crate::handle::{HandleKind, handle, issue, with};
+use crate::json::options_json;
 use crate::options::verify;
 use crate::range::waxseal_range_t;
 
@@ -49,6 +50,39 @@ calls! {
         })?;
         family.set(issue(made)?);
         Ok(())
+    }
+
+    /// Returns the options of a column family as of now. Setters change the copy, and `waxseal_family_set_options` gives
+    /// it to a family.
+    ///
+    /// Thread-safe. On success the caller owns `*options` and frees it with `waxseal_family_options_destroy`.
+    fn waxseal_family_get_options(
+        family: *const waxseal_family_t, out options: *mut *mut waxseal_family_options_t,
+    ) {
+        let options = options.needed("family options")?;
+        options.set(options_of(with(family, |family| Ok(family.options()))?.as_ref())?);
+        Ok(())
+    }
+
+    /// Changes options of a column family while the store is open, and records them in the store. Every option of
+    /// `options` is taken over, also one that was not set: begin with `waxseal_family_get_options`. Calls and background
+    /// jobs that begin after the change obey it; tables keep their form until they are rewritten. The verification
+    /// levels are not recorded.
+    ///
+    /// Thread-safe. The change is durable when the call returns. Errors: `WAXSEAL_INVALID`, and nothing changes, if the
+    /// options are invalid, or if comparator or merge operator differ from those of the family; `WAXSEAL_READ_ONLY`,
+    /// `WAXSEAL_IO`, `WAXSEAL_HALTED`, `WAXSEAL_CLOSED`.
+    fn waxseal_family_set_options(family: *mut waxseal_family_t, options: *const waxseal_family_options_t) {
+        with(family.cast_const(), |family| Ok(family.set_options(family_settings(options, family.store())?)?))
+    }
+
+    /// Returns the options of a column family as one JSON object: their names with numbers, words, true, false or null.
+    /// Times are in microseconds.
+    ///
+    /// Thread-safe. On success the caller owns `*text` and frees it with `waxseal_bytes_destroy`.
+    fn waxseal_family_options_json(family: *const waxseal_family_t, out text: *mut *mut waxseal_bytes_t) {
+        let text = text.needed("text")?;
+        give(text, options_json(&with(family, |family| Ok(family.options().list()))?).as_bytes())
     }
 
     /// Drops a column family with all its records. Calls with handles to it return `WAXSEAL_INVALID` from then on.

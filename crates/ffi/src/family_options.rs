@@ -8,7 +8,7 @@ use face::{CfOptions, MergeOperator, SealLayout, StoreId};
 use crate::declare::{destroy, field, setters};
 use crate::error::{calls, create};
 use crate::failure::{Failure, Result};
-use crate::handle::{HandleKind, handle, with_mut};
+use crate::handle::{HandleKind, handle, issue, with_mut};
 use crate::key_order::Given;
 use crate::merge_function::GivenOperator;
 use crate::options::{compression, set_calling, verify, waxseal_options_t};
@@ -57,6 +57,11 @@ pub(crate) fn family_settings(options: *const waxseal_family_options_t, store: S
         return Ok(CfOptions::default());
     }
     with_mut(options, |options: &mut FamilyOptions| Ok(options.of(&Caller::of(store))))
+}
+
+/// Returns an object with these options.
+pub(crate) fn options_of(options: &CfOptions) -> Result<*mut waxseal_family_options_t> {
+    issue(Mutex::new(FamilyOptions { options: options.clone(), ..FamilyOptions::default() }))
 }
 
 calls! {

@@ -62,6 +62,7 @@ pub mod write_options;
 
 pub mod db;
 pub mod interrupt;
+mod json;
 pub mod metrics;
 pub mod pause;
 

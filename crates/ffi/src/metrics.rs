@@ -12,6 +12,7 @@ use crate::db::waxseal_db_t;
 use crate::declare::mirror;
 use crate::error::calls;
 use crate::handle::with;
+use crate::json::put_text;
 
 mirror! {
     /// The recovery of the log when the store was opened.
@@ -100,17 +101,9 @@ fn number_of(db: &Db, name: &str) -> Option<u64> {
 fn json(numbers: &[(String, u64)]) -> String {
     let mut text = String::from("{");
     for (index, (name, number)) in numbers.iter().enumerate() {
-        text.push_str(if index == 0 { "\"" } else { ",\"" });
-        for c in name.chars() {
-            match c {
-                '"' | '\\' => text.extend(['\\', c]),
-                c if u32::from(c) < 0x20 => {
-                    let _ = write!(text, "\\u{:04x}", u32::from(c));
-                }
-                c => text.push(c),
-            }
-        }
-        let _ = write!(text, "\":{number}");
+        text.push_str(if index == 0 { "" } else { "," });
+        put_text(&mut text, name);
+        let _ = write!(text, ":{number}");
     }
     text + "}"
 }

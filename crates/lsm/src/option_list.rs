@@ -3,9 +3,14 @@
 //! Each list names every field, so that an option cannot be added without it.
 
 use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
+use crate::error::{Error, Result};
 use crate::options::{CfOptions, Compression, Durability, SealLayout, Settings, Verify};
+
+/// The text of an option that is not set.
+const UNSET: &str = "unset";
 
 /// The value of an option.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -26,7 +31,7 @@ impl fmt::Display for OptionValue {
             OptionValue::Number(number) => number.fmt(f),
             OptionValue::Flag(flag) => flag.fmt(f),
             OptionValue::Text(text) => f.write_str(text),
-            OptionValue::Unset => f.write_str("none"),
+            OptionValue::Unset => f.write_str(UNSET),
         }
     }
 }
@@ -81,6 +86,35 @@ impl CfOptions {
             ("key_ends_in_seqno", OptionValue::Flag(*key_ends_in_seqno)),
             ("system", or_unset(system.map(|number| OptionValue::Number(number.into())))),
         ]
+    }
+}
+
+/// Sets options by name, as `list` prints them.
+impl CfOptions {
+    /// Sets the option of this name to the value that `list` prints so. Order, merge operator, filter policy and system
+    /// number are no texts: they stay. Fails with `Invalid` for another name or a value of another kind.
+    /// `validate` checks what the values allow.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
+        match name {
+            "block_bytes" => self.block_bytes = number(name, value)?,
+            "restart_interval" => self.restart_interval = number(name, value)?,
+            "filter_bits" => self.filter_bits = number(name, value)?,
+            "compression" => self.compression = compression_of(name, value)?,
+            "bottom_compression" => self.bottom_compression = unless_unset(value, || compression_of(name, value))?,
+            "large_value_bytes" => self.large_value_bytes = number(name, value)?,
+            "default_ttl_micros" => {
+                self.default_ttl = unless_unset(value, || Ok(Duration::from_micros(number(name, value)?)))?;
+            }
+            "table_bytes" => self.table_bytes = number(name, value)?,
+            "level_base_bytes" => self.level_base_bytes = number(name, value)?,
+            "fanout" => self.fanout = number(name, value)?,
+            "level0_tables" => self.level0_tables = number(name, value)?,
+            "verify_reads" => self.verify_reads = verify_of(name, value)?,
+            "verify_scans" => self.verify_scans = verify_of(name, value)?,
+            "seals" => self.seals = seals_of(name, value)?,
+            _ => return Err(Error::invalid(format!("there is no option {name:?} of a family that can be set"))),
+        }
+        Ok(())
     }
 }
 
@@ -156,6 +190,47 @@ fn or_unset(value: Option<OptionValue>) -> OptionValue {
     value.unwrap_or(OptionValue::Unset)
 }
 
+fn refused<T>(name: &str, value: &str) -> Result<T> {
+    Err(Error::invalid(format!("{name} cannot be {value:?}")))
+}
+
+fn number<N: FromStr>(name: &str, value: &str) -> Result<N> {
+    value.parse().or_else(|_| refused(name, value))
+}
+
+/// Returns `None` for the word that stands for an option that is not set.
+fn unless_unset<T>(value: &str, parse: impl FnOnce() -> Result<T>) -> Result<Option<T>> {
+    if value == UNSET { Ok(None) } else { parse().map(Some) }
+}
+
+fn compression_of(name: &str, value: &str) -> Result<Compression> {
+    match value {
+        "none" => Ok(Compression::None),
+        "lz4" => Ok(Compression::Lz4),
+        _ => match value.strip_prefix("zstd:") {
+            Some(level) => Ok(Compression::Zstd(number(name, level)?)),
+            None => refused(name, value),
+        },
+    }
+}
+
+fn verify_of(name: &str, value: &str) -> Result<Verify> {
+    match value {
+        "never" => Ok(Verify::Never),
+        "on_fill" => Ok(Verify::OnFill),
+        "always" => Ok(Verify::Always),
+        _ => match value.strip_prefix("sampled:") {
+            Some(n) => Ok(Verify::Sampled(number(name, n)?)),
+            None => refused(name, value),
+        },
+    }
+}
+
+fn seals_of(name: &str, value: &str) -> Result<SealLayout> {
+    let all = [SealLayout::ByCodec, SealLayout::Following, SealLayout::Column];
+    all.into_iter().find(|layout| seals_word(*layout) == value).map_or_else(|| refused(name, value), Ok)
+}
+
 fn compression_word(compression: Compression) -> String {
     match compression {
         Compression::None => "none".to_owned(),
@@ -186,5 +261,71 @@ fn durability_word(durability: Durability) -> &'static str {
         Durability::Buffered => "buffered",
         Durability::Os => "os",
         Durability::Sync => "sync",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::KIB;
+
+    fn unusual() -> CfOptions {
+        CfOptions {
+            block_bytes: 8 * KIB,
+            restart_interval: 7,
+            filter_bits: 3,
+            compression: Compression::None,
+            bottom_compression: Some(Compression::Zstd(5)),
+            large_value_bytes: 77,
+            default_ttl: Some(Duration::from_micros(12)),
+            table_bytes: 5000,
+            level_base_bytes: 6000,
+            fanout: 9,
+            level0_tables: 11,
+            verify_reads: Verify::Sampled(3),
+            verify_scans: Verify::OnFill,
+            seals: SealLayout::Column,
+            ..CfOptions::default()
+        }
+    }
+
+    #[test]
+    fn options_can_be_set_by_the_texts_of_their_list() {
+        let (from, mut to, mut fixed) = (unusual(), CfOptions::default(), Vec::new());
+        for (name, value) in from.list() {
+            match to.set(name, &value.to_string()) {
+                Ok(()) => assert_ne!(CfOptions::default().list(), to.list(), "{name}"),
+                Err(_) => fixed.push(name),
+            }
+        }
+        assert_eq!(to.list(), from.list());
+        assert_eq!(fixed, ["order", "filter_policy", "merge_operator", "key_ends_in_seqno", "system"]);
+        for (name, value) in CfOptions::default().list().iter().filter(|(name, _)| !fixed.contains(name)) {
+            to.set(name, &value.to_string()).unwrap();
+        }
+        assert_eq!(to.list(), CfOptions::default().list());
+    }
+
+    #[test]
+    fn a_value_of_another_kind_is_refused() {
+        let mut options = unusual();
+        for (name, value) in [
+            ("fanout", ""),
+            ("fanout", "-1"),
+            ("fanout", "unset"),
+            ("block_bytes", "18446744073709551616"),
+            ("compression", "unset"),
+            ("compression", "zstd"),
+            ("bottom_compression", "zstd:"),
+            ("default_ttl_micros", "1s"),
+            ("verify_reads", "sampled:"),
+            ("verify_reads", "Always"),
+            ("seals", "by codec"),
+            ("part_blocks", "3"),
+        ] {
+            let error = options.set(name, value).unwrap_err();
+            assert!(error.to_string().contains(name), "{error}");
+        }
+        assert_eq!(options.list(), unusual().list());
     }
 }

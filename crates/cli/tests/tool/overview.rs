@@ -74,6 +74,23 @@ fn the_directory_comes_from_the_environment() {
 }
 
 #[test]
+fn options_of_a_family_are_printed_and_changed() {
+    let tool = Tool::new();
+    tool.ok(&["put", "key", "value"]);
+    assert_eq!(tool.json(&["options"])["level0_tables"], 4);
+    let set = ["options", "--set", "level0_tables=9", "--set", "default_ttl_micros=5000000"];
+    assert!(tool.text(&set).contains("\nlevel0_tables\t9\n"));
+    let found = tool.json(&["options"]);
+    assert_eq!((&found["level0_tables"], &found["default_ttl_micros"]), (&9.into(), &5_000_000.into()));
+    assert!(found["merge_operator"].is_null() && found["order"] == "wax.bytewise");
+    for wrong in ["fanout=1", "fanout", "fanout=x", "order=mine", "nothing=1"] {
+        tool.ends(1, &["options", "--set", "level0_tables=3", "--set", wrong]);
+    }
+    tool.ends(2, &["options", "--cf", "other"]);
+    assert_eq!(tool.json(&["options"])["level0_tables"], 9);
+}
+
+#[test]
 fn shells_and_man_get_their_descriptions() {
     let tool = Tool::new();
     for shell in ["bash", "zsh", "fish"] {

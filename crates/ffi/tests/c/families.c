@@ -154,6 +154,30 @@ static void a_family_merges_operands(void) {
     end_store(db, family);
 }
 
+static void options_change_while_the_store_is_open(void) {
+    waxseal_family_t *family;
+    waxseal_db_t *db = memory_store(&family);
+    waxseal_family_options_t *options = NULL;
+    waxseal_bytes_t *text = NULL;
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_family_get_options(family, NULL, &error));
+    CHECK_OK(waxseal_family_get_options(family, &options, &error));
+    CHECK_OK(waxseal_family_options_set_level0_tables(options, 9));
+    CHECK_OK(waxseal_family_set_options(family, options, &error));
+    CHECK_OK(waxseal_family_options_set_fanout(options, 1));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_family_set_options(family, options, &error));
+    CHECK_OK(waxseal_family_options_set_fanout(options, 8));
+    CHECK_OK(waxseal_family_options_set_merge_operator(options, WAXSEAL_MERGE_MAX, NULL, 0, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_family_set_options(family, options, &error));
+    CHECK_OK(waxseal_family_options_destroy(options));
+    CHECK_OK(waxseal_family_options_json(family, &text, &error));
+    CHECK_SAYS("{\"order\":\"wax.bytewise\",", (const char *)waxseal_bytes_slice(text).data);
+    CHECK_SAYS("\"level0_tables\":9,", (const char *)waxseal_bytes_slice(text).data);
+    CHECK_SAYS("\"fanout\":10,", (const char *)waxseal_bytes_slice(text).data);
+    CHECK_SAYS("\"merge_operator\":null,", (const char *)waxseal_bytes_slice(text).data);
+    CHECK_OK(waxseal_bytes_destroy(text));
+    end_store(db, family);
+}
+
 static int operator_ended;
 
 static void end_operator(void *context) {
@@ -240,6 +264,7 @@ int main(void) {
     RUN(families_are_listed_and_dropped);
     RUN(a_family_is_read_under_another_policy);
     RUN(a_family_merges_operands);
+    RUN(options_change_while_the_store_is_open);
     RUN(a_merge_operator_by_a_callback);
     RUN(merge_operators_that_cannot_be_are_refused);
     return done();
