@@ -169,3 +169,17 @@ def test_options_of_a_family_change_while_it_is_open(path):
     with waxseal.open(path) as db:
         options = db.family("users").options()
         assert (options["level0_tables"], options["default_ttl_micros"]) == (9, None)
+
+
+def test_options_of_a_store_change_while_it_is_open(path):
+    with waxseal.open(path) as db:
+        db.set_store_options(cache_bytes=1 << 20, durability="sync", background_bytes_per_second=10 << 20)
+        options = db.store_options()
+        assert (options["cache_bytes"], options["durability"]) == (1 << 20, "sync")
+        assert (options["file_mode"], options["wal_mapped"]) == (None, True)
+        assert db.numbers()["cache.budget_bytes"] == 1 << 20
+        for wrong in ({"subcompactions": 0}, {"durability": "never"}, {"trash_bytes": -1}):
+            with pytest.raises(waxseal.InvalidArgument):
+                db.set_store_options(**wrong)
+    with waxseal.open(path) as db:
+        assert db.store_options()["durability"] == "os"

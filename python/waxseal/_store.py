@@ -311,6 +311,35 @@ class DB(Family, Asker, Transacting):
         numbers: Dict[str, int] = json.loads(self._handles.text("waxseal_metrics_json", self._handles.db))
         return numbers
 
+    def store_options(self) -> Dict[str, Union[int, str, bool, None]]:
+        """Returns the options of the store as of now, times in microseconds. `options` returns those of a family."""
+        options: Dict[str, Union[int, str, bool, None]] = json.loads(
+            self._handles.text("waxseal_options_json", self._handles.db)
+        )
+        return options
+
+    def set_store_options(
+        self,
+        *,
+        background_bytes_per_second: Optional[int] = None,
+        cache_bytes: Optional[int] = None,
+        durability: Optional[str] = None,
+        engine_events: Optional[int] = None,
+        engine_event_age_micros: Optional[int] = None,
+        manifest_bytes: Optional[int] = None,
+        subcompactions: Optional[int] = None,
+        trash_bytes: Optional[int] = None,
+    ) -> None:
+        """Changes options of the store while it is open. An option that is not given stays as it is.
+
+        The store does not record them: the next `open` passes its own. Options are changed one by one; an invalid one
+        raises InvalidArgument, and those before it have changed.
+        """
+        for name, value in locals().copy().items():
+            if name not in ("self", "__class__") and value is not None:
+                key, text = name.encode(), str(value).encode()
+                self._handles.call("waxseal_set_option", self._handles.db, key, len(key), text, len(text))
+
     def recovery(self) -> Recovery:
         """Returns the result of the log's recovery at the open: the replayed commits, and the bytes cut from its torn
         end."""

@@ -1,4 +1,4 @@
-//! Metrics of a store: one by name, all as JSON, all as text; and the result of its recovery.
+//! Metrics of a store: one by name, all as JSON, all as text; the options of an open store; and the result of its recovery.
 //!
 //! Each metric has a name, a dotted path: `flushes`, `cache.loads`, `family.users.level.0.tables`. All functions here
 //! use one list of metrics.
@@ -12,7 +12,7 @@ use crate::db::waxseal_db_t;
 use crate::declare::mirror;
 use crate::error::calls;
 use crate::handle::with;
-use crate::json::put_text;
+use crate::json::{options_json, put_text};
 
 mirror! {
     /// The recovery of the log when the store was opened.
@@ -109,6 +109,31 @@ fn json(numbers: &[(String, u64)]) -> String {
 }
 
 calls! {
+    /// Returns the options of a store as of now as one JSON object: their names with numbers, words, true, false or null.
+    /// Times are in microseconds.
+    ///
+    /// Thread-safe. On success the caller owns `*text` and frees it with `waxseal_bytes_destroy`. Errors:
+    /// `WAXSEAL_CLOSED`.
+    fn waxseal_options_json(db: *const waxseal_db_t, out text: *mut *mut waxseal_bytes_t) {
+        let text = text.needed("text")?;
+        give(text, options_json(&with(db, |db| Ok(db.options().list()))?).as_bytes())
+    }
+
+    /// Changes an option of a store while it is open. Name and value are texts as of `waxseal_options_json`:
+    /// `background_bytes_per_second`, `cache_bytes`, `chronicle_lines`, `durability` ("buffered", "os" or "sync"),
+    /// `engine_events`, `engine_event_age_micros`, `manifest_bytes`, `subcompactions` or `trash_bytes`. The store does not
+    /// record it.
+    ///
+    /// Thread-safe. Errors: `WAXSEAL_INVALID` for another name, for an invalid value, and for `cache_bytes` of a cache that
+    /// others may share; `WAXSEAL_CLOSED`.
+    fn waxseal_set_option(db: *mut waxseal_db_t, bytes name, bytes value) {
+        with(db.cast_const(), |db| {
+            let mut options = (*db.options()).clone();
+            options.set(name.text("name")?, value.text("value")?)?;
+            Ok(db.set_options(options)?)
+        })
+    }
+
     /// Returns one metric of a store by its name: `flushes`, `compactions`, `cache.used_bytes`, `wal.syncs`,
     /// `family.default.memtable_bytes`, `family.default.level.0.tables`, ..; `waxseal_metrics_json` lists all names.
     /// `WAXSEAL_NOT_FOUND` for an unknown name.

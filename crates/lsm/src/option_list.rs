@@ -163,7 +163,7 @@ impl Settings {
             ("durability", text(durability_word(*durability))),
             ("create_if_missing", OptionValue::Flag(*create_if_missing)),
             ("beside_other_files", OptionValue::Flag(*beside_other_files)),
-            ("file_mode", or_unset(file_mode.map(|mode| text(&format!("{mode:#o}"))))),
+            ("file_mode", or_unset(file_mode.map(|mode| text(format!("{mode:#o}"))))),
             ("error_if_exists", OptionValue::Flag(*error_if_exists)),
             ("accept_loss", OptionValue::Flag(*accept_loss)),
             ("trash_bytes", OptionValue::Number(*trash_bytes)),
@@ -171,6 +171,28 @@ impl Settings {
             ("engine_events", count(*engine_events)),
             ("engine_event_age_micros", micros(*engine_event_age)),
         ]
+    }
+
+    /// Sets the option of this name to the value that `list` prints so, if it may change while a store is open. Fails
+    /// with `Invalid` for another name or a value of another kind. `validate` checks what the values allow.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
+        match name {
+            "cache_bytes" => self.cache_bytes = number(name, value)?,
+            "manifest_bytes" => self.manifest_bytes = number(name, value)?,
+            "subcompactions" => self.subcompactions = number(name, value)?,
+            "background_bytes_per_second" => self.background_bytes_per_second = number(name, value)?,
+            "durability" => self.durability = durability_of(name, value)?,
+            "trash_bytes" => self.trash_bytes = number(name, value)?,
+            "chronicle_lines" => self.chronicle_lines = number(name, value)?,
+            "engine_events" => self.engine_events = number(name, value)?,
+            "engine_event_age_micros" => self.engine_event_age = Duration::from_micros(number(name, value)?),
+            _ => {
+                return Err(Error::invalid(format!(
+                    "there is no option {name:?} that may change while a store is open"
+                )));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -229,6 +251,11 @@ fn verify_of(name: &str, value: &str) -> Result<Verify> {
 fn seals_of(name: &str, value: &str) -> Result<SealLayout> {
     let all = [SealLayout::ByCodec, SealLayout::Following, SealLayout::Column];
     all.into_iter().find(|layout| seals_word(*layout) == value).map_or_else(|| refused(name, value), Ok)
+}
+
+fn durability_of(name: &str, value: &str) -> Result<Durability> {
+    let all = [Durability::Buffered, Durability::Os, Durability::Sync];
+    all.into_iter().find(|one| durability_word(*one) == value).map_or_else(|| refused(name, value), Ok)
 }
 
 fn compression_word(compression: Compression) -> String {
@@ -304,6 +331,30 @@ mod tests {
             to.set(name, &value.to_string()).unwrap();
         }
         assert_eq!(to.list(), CfOptions::default().list());
+    }
+
+    #[test]
+    fn settings_can_be_set_by_the_texts_of_their_list() {
+        let from = Settings {
+            cache_bytes: 1,
+            manifest_bytes: 2,
+            subcompactions: 3,
+            background_bytes_per_second: 4,
+            durability: Durability::Sync,
+            trash_bytes: 5,
+            chronicle_lines: 6,
+            engine_events: 7,
+            engine_event_age: Duration::from_micros(8),
+            ..Settings::default()
+        };
+        let mut to = Settings::default();
+        let mut can = |(name, value): &(&str, OptionValue)| to.set(name, &value.to_string()).is_ok();
+        assert_eq!(from.list().iter().filter(|option| can(option)).count(), 9);
+        assert_eq!(to.list(), from.list());
+        for (name, value) in [("durability", "Sync"), ("trash_bytes", "-1"), ("cache_bytes", ""), ("ring_bytes", "1")] {
+            let error = to.set(name, value).unwrap_err();
+            assert!(error.to_string().contains(name), "{error}");
+        }
     }
 
     #[test]

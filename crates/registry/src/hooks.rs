@@ -435,7 +435,7 @@ impl Hooks {
     pub(crate) fn number(&self, who: Option<&Session>) -> Result<u64> {
         self.witness.sessions.number(who, |key, value| {
             let mut batch = one_row(&self.db, SESSIONS_ID, &key, &value)?;
-            self.db.commit(&mut batch, self.db.settings().durability).map(|_| ())
+            self.db.commit(&mut batch, self.db.durability()).map(|_| ())
         })
     }
 
@@ -481,7 +481,7 @@ impl Hooks {
             for row in rows {
                 push_row(&mut batch, row.key, row.value, row.expires, &self.sealer)?;
             }
-            self.db.commit(&mut batch, self.db.settings().durability).map(|_| ())
+            self.db.commit(&mut batch, self.db.durability()).map(|_| ())
         })
     }
 }

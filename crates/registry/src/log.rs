@@ -357,7 +357,7 @@ impl<'a> LogReader<'a> {
         let plan = Query { below: true, ..Query::of(Target::family(name)) }.plan()?;
         let mut batch = granted();
         let commit = |batch: &mut Batch| {
-            self.db.commit(batch, self.db.settings().durability)?;
+            self.db.commit(batch, self.db.durability())?;
             *batch = granted();
             Ok(())
         };

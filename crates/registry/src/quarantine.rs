@@ -244,7 +244,7 @@ fn delete(db: &Db, rows: &[QuarantineRow]) -> Result<()> {
         for row in rows {
             batch.push(QUARANTINE_ID, Kind::Delete, &row.encode()?.0, b"", db.companions())?;
         }
-        db.commit(&mut batch, db.settings().durability)?;
+        db.commit(&mut batch, db.durability())?;
     }
     Ok(())
 }
@@ -256,7 +256,7 @@ fn write(db: &Db, rows: &[QuarantineRow]) -> Result<()> {
             let (key, value) = row.encode()?;
             batch.push(QUARANTINE_ID, Kind::Put, &key, &value, db.companions())?;
         }
-        db.commit(&mut batch, db.settings().durability)?;
+        db.commit(&mut batch, db.durability())?;
     }
     Ok(())
 }

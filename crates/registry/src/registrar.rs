@@ -346,7 +346,7 @@ impl Registrar {
         let snapshot = hooks.matching.load();
         let Some(watching) = snapshot.find(&target, operation) else { return Ok(()) };
         let make = |now| event_at(now, watching, (&target, operation), Payload::new(), who);
-        hooks.add(hooks.db.settings().durability, retention_of(watching), make).map(|_| ())
+        hooks.add(hooks.db.durability(), retention_of(watching), make).map(|_| ())
     }
 
     /// Parses a target. Errors: `Invalid`.
@@ -385,7 +385,7 @@ impl Registrar {
         if is_new {
             let (key, value) = Operations::row(operation, name);
             let db = &self.shared.hooks.db;
-            db.commit(&mut one_row(db, SCHEMA_ID, &key, &value)?, db.settings().durability)?;
+            db.commit(&mut one_row(db, SCHEMA_ID, &key, &value)?, db.durability())?;
             *self.shared.operations.write().unwrap_or_else(PoisonError::into_inner) = next;
         }
         Ok(operation)
@@ -516,7 +516,7 @@ impl Registrar {
         let make = |now: Time| event_at(time.unwrap_or(now), watching, (target, operation), payload.clone(), Some(who));
         make(Time::FIRST).encode()?;
         let retention = retention_of(watching);
-        hooks.add(hooks.db.settings().durability, retention, make)
+        hooks.add(hooks.db.durability(), retention, make)
     }
 
     /// Deletes the current events of a query and returns their number. Engine events that are not rows yet stay.
@@ -526,7 +526,7 @@ impl Registrar {
         query.target.check()?;
         allowed(self.shared.authorizer.can_delete_log(who, &query.target), who, "delete events of", &query.target)?;
         self.drain()?;
-        let durability = self.shared.hooks.db.settings().durability;
+        let durability = self.shared.hooks.db.durability();
         self.reading(At::Latest, |reading| reading.delete(query, durability))
     }
 

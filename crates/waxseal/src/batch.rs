@@ -353,7 +353,7 @@ pub(crate) fn with_entries(
 /// Commits one operation, with options.
 pub(crate) fn write_one(cf: &ColumnFamily, write: Write<'_>, options: WriteOptions) -> Result<()> {
     cf.inner.check(&cf.family)?;
-    let durability = options.durability.unwrap_or(cf.inner.engine.settings().durability);
+    let durability = options.durability.unwrap_or(cf.inner.engine.durability());
     let verb = if options.logged_as_insert { StampVerb::Insert } else { StampVerb::Update };
     let write_entries = WriteEntries::of(options, &cf.inner)?;
     write_checked(cf, &write_entries.of_write(write, &write_entries.entries()), durability, verb)
@@ -363,7 +363,7 @@ pub(crate) fn write_one(cf: &ColumnFamily, write: Write<'_>, options: WriteOptio
 #[inline]
 pub(crate) fn write_plainly(cf: &ColumnFamily, write: Write<'_>) -> Result<()> {
     cf.inner.check(&cf.family)?;
-    write_checked(cf, &write, cf.inner.engine.settings().durability, StampVerb::Update)
+    write_checked(cf, &write, cf.inner.engine.durability(), StampVerb::Update)
 }
 
 fn write_checked(cf: &ColumnFamily, write: &Write<'_>, durability: Durability, verb: StampVerb) -> Result<()> {
@@ -413,7 +413,7 @@ pub(crate) fn modify<V: AsRef<[u8]>, T>(
     let ColumnFamily { inner, family, who, .. } = cf;
     inner.check(family)?;
     inner.check_writable()?;
-    let durability = options.durability.unwrap_or(inner.engine.settings().durability);
+    let durability = options.durability.unwrap_or(inner.engine.durability());
     let verbs: &[StampVerb] = if options.logged_as_insert { &[StampVerb::Insert] } else { &[] };
     let write_entries = WriteEntries::of(options, inner)?;
     let entries = write_entries.entries();
@@ -441,7 +441,7 @@ pub(crate) fn pop(cf: &ColumnFamily, end: End, options: WriteOptions) -> Result<
     let ColumnFamily { inner, family, who, .. } = cf;
     inner.check(family)?;
     inner.check_writable()?;
-    let durability = options.durability.unwrap_or(inner.engine.settings().durability);
+    let durability = options.durability.unwrap_or(inner.engine.durability());
     let write_entries = WriteEntries::of(options, inner)?;
     let entries = write_entries.entries();
     let mut read = inner.engine.read_end_optimistic(family, end, cf.scan_reading())?;
@@ -766,7 +766,7 @@ impl Batch {
 
     /// Returns the durability of the store's writes that do not set one.
     pub fn durability(&self) -> Durability {
-        self.inner.engine.settings().durability
+        self.inner.engine.durability()
     }
 
     /// Discards all writes, including a refused one.
@@ -799,7 +799,7 @@ impl Batch {
     /// refuse the write.
     #[cfg(feature = "tokio")]
     pub(crate) fn one(cf: &ColumnFamily, write: Write<'_>, options: WriteOptions) -> Result<(Batch, Durability)> {
-        let durability = options.durability.unwrap_or(cf.inner.engine.settings().durability);
+        let durability = options.durability.unwrap_or(cf.inner.engine.durability());
         let verb = options.logged_as_insert.then_some(StampVerb::Insert);
         let write_entries = WriteEntries::of(options, &cf.inner)?;
         let mut batch = Batch::new(&cf.inner, &cf.who);
@@ -814,7 +814,7 @@ impl Batch {
         range: impl KeyRange,
         options: WriteOptions,
     ) -> Result<(Batch, Durability)> {
-        let durability = options.of_range(cf.inner.engine.settings().durability)?;
+        let durability = options.of_range(cf.inner.engine.durability())?;
         let mut batch = Batch::new(&cf.inner, &cf.who);
         batch.try_delete_range(cf, range.into_bounds())?;
         Ok((batch, durability))

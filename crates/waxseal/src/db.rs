@@ -8,7 +8,7 @@ use waxseal_lsm::db::{self as engine, BackgroundPause, FamilyMetrics, Metrics, R
 use waxseal_lsm::env::Env;
 use waxseal_lsm::error::Result;
 use waxseal_lsm::names::is_system_name;
-use waxseal_lsm::options::CfOptions;
+use waxseal_lsm::options::{CfOptions, Settings};
 use waxseal_meta::SealCounts;
 use waxseal_registry::Session as Who;
 
@@ -88,6 +88,36 @@ impl Db {
     /// dropped.
     pub fn drop_column_family(&self, name: &str) -> Result<()> {
         self.inner.drop_column_family(name, &Who::ANONYMOUS)
+    }
+
+    /// Returns the options of the store as of now. [`Settings::list`] gives names and values for a report.
+    pub fn options(&self) -> Arc<Settings> {
+        self.inner.engine.settings()
+    }
+
+    /// Changes options of the store while it is open: `background_bytes_per_second`, `cache_bytes`, `chronicle_lines`,
+    /// `durability`, `engine_events`, `engine_event_age`, `manifest_bytes`, `subcompactions` and `trash_bytes`. Options of
+    /// a family are changed by [`ColumnFamily::set_options`].
+    ///
+    /// These options are not recorded in the store: the next open passes its own. A smaller cache evicts blocks before the
+    /// call returns.
+    ///
+    /// Errors: `Invalid`, and nothing changes, if an option is not valid, if another one differs from
+    /// [`options`](Db::options), or if `cache_bytes` differs and the store has a cache that others may share.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let db = waxseal::Db::memory()?;
+    /// use waxseal::{MIB, Settings};
+    ///
+    /// db.set_options(Settings { background_bytes_per_second: 20 << 20, ..(*db.options()).clone() })?;
+    /// assert_eq!(db.options().background_bytes_per_second, 20 * MIB as u64);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn set_options(&self, options: Settings) -> Result<()> {
+        self.inner.check_open()?;
+        self.inner.engine.set_settings(options)
     }
 
     /// Returns all column families of the user, including `default`.

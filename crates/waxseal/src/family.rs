@@ -142,7 +142,7 @@ impl ColumnFamily {
     /// Merges an operand like [`merge`](ColumnFamily::merge), with options. Only their durability applies; entries,
     /// labels and an expiry are refused (`Invalid`).
     pub fn merge_with(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>, options: WriteOptions) -> Result<()> {
-        let durability = options.of_operand(self.inner.engine.settings().durability)?;
+        let durability = options.of_operand(self.inner.engine.durability())?;
         write_one(self, Write::merge(key.as_ref(), operand.as_ref()), durability.into())
     }
 

@@ -11,7 +11,7 @@ use waxseal::env::{RealFs, SystemClock};
 use waxseal::{
     CfOptions, ColumnFamily, Compression, Cursor, Damage, Db, Digest, Durability, Error, ErrorKind, Event,
     IngestOptions, Isolation, Keys, Listener, MergeOperator, Metrics, Range, RecoveryReport, RepairOptions, Report,
-    Result, ScrubOptions, Seal, Sealed, Session, Slice, Snapshot, TableWriter, Transaction, VerifyOptions,
+    Result, ScrubOptions, Seal, Sealed, Session, Settings, Slice, Snapshot, TableWriter, Transaction, VerifyOptions,
     WriteOptions,
 };
 
@@ -72,6 +72,10 @@ fn column_families() -> Result<()> {
     db.drop_column_family("c")?;
     assert_eq!(db.column_families().len(), 2);
     users.put("k", "v")?;
+    users.set_options(CfOptions { level0_tables: 9, ..(*users.options()).clone() })?;
+    assert_eq!(users.options().level0_tables, 9);
+    db.set_options(Settings { subcompactions: 5, ..(*db.options()).clone() })?;
+    assert_eq!(db.options().subcompactions, 5);
     Ok(())
 }
 

@@ -175,6 +175,12 @@ static void options_change_while_the_store_is_open(void) {
     CHECK_SAYS("\"fanout\":10,", (const char *)waxseal_bytes_slice(text).data);
     CHECK_SAYS("\"merge_operator\":null,", (const char *)waxseal_bytes_slice(text).data);
     CHECK_OK(waxseal_bytes_destroy(text));
+    CHECK_OK(waxseal_set_option(db, LIT("cache_bytes"), LIT("1000000"), &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_set_option(db, LIT("cache_bytes"), LIT("-1"), &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_set_option(db, LIT("memtable_bytes"), LIT("1000000"), &error));
+    CHECK_OK(waxseal_options_json(db, &text, &error));
+    CHECK_SAYS("\"cache_bytes\":1000000,", (const char *)waxseal_bytes_slice(text).data);
+    CHECK_OK(waxseal_bytes_destroy(text));
     end_store(db, family);
 }
 

@@ -33,7 +33,7 @@ pub enum IoPriority {
 #[derive(Debug, Default)]
 pub struct WriteRate {
     /// Bytes per second; 0 for no limit.
-    rate: u64,
+    rate: AtomicU64,
     state: Signal<Allowance>,
     waited_nanos: AtomicU64,
 }
@@ -96,7 +96,17 @@ impl Allowance {
 impl WriteRate {
     /// Creates a limiter of `rate` bytes per second; 0 for no limit.
     pub fn new(rate: u64) -> WriteRate {
-        WriteRate { rate, ..WriteRate::default() }
+        WriteRate { rate: AtomicU64::new(rate), ..WriteRate::default() }
+    }
+
+    /// Changes the rate. Waiting jobs obey it within a tenth of a second.
+    pub fn set_rate(&self, rate: u64) {
+        self.rate.store(rate, Ordering::Relaxed);
+        self.state.notify_all();
+    }
+
+    fn rate(&self) -> u64 {
+        self.rate.load(Ordering::Relaxed)
     }
 
     /// Returns the total time that jobs have waited.
@@ -106,7 +116,7 @@ impl WriteRate {
 
     /// Charges bytes of a job that has finished: the next job waits for them.
     pub fn owe(&self, bytes: u64) {
-        if self.rate > 0 {
+        if self.rate() > 0 {
             let mut state = self.state.lock();
             state.bytes = state.bytes.saturating_sub(i64::try_from(bytes).unwrap_or(i64::MAX));
         }
@@ -114,18 +124,18 @@ impl WriteRate {
 
     /// Charges bytes of a job and waits as the rate requires, until `stop` returns true.
     pub fn keep(&self, bytes: u64, priority: IoPriority, env: &Env, stop: impl Fn() -> bool) {
-        if self.rate == 0 || bytes == 0 || env.work == Mode::Stepped {
+        if self.rate() == 0 || bytes == 0 || env.work == Mode::Stepped {
             return;
         }
         let began = env.clock.monotonic_nanos();
         let mut state = self.state.lock();
-        state.reckon(began, self.rate);
-        while !state.take(bytes, priority) && !stop() {
+        state.reckon(began, self.rate());
+        while self.rate() > 0 && !state.take(bytes, priority) && !stop() {
             *state.waiting(priority) += 1;
-            let wait = state.wait(self.rate);
+            let wait = state.wait(self.rate());
             state = self.state.wait(state, Some(wait));
             *state.waiting(priority) -= 1;
-            state.reckon(env.clock.monotonic_nanos(), self.rate);
+            state.reckon(env.clock.monotonic_nanos(), self.rate());
         }
         drop(state);
         self.state.notify_all();

@@ -143,6 +143,40 @@ fn options_that_cannot_change_are_refused_by_name() {
     assert_kind(db.set_options(&family, now()), ErrorKind::Closed, "a closed store");
 }
 
+#[test]
+fn settings_of_an_open_store_change_and_others_are_refused_by_name() {
+    let (sim, dir) = sim(9);
+    let db = open_as_recorded(&sim, &dir);
+    let family = default(&db);
+    for n in 0..200u32 {
+        put(&db, &family, &n.to_be_bytes(), &[n as u8; 1000], Durability::Os).unwrap();
+    }
+    db.flush().unwrap();
+    assert_eq!(rows(&db, &family, At::Latest).unwrap().len(), 200);
+    let now = || (*db.settings()).clone();
+    assert!(db.metrics().cache.used_bytes > 50_000);
+    db.set_settings(Settings { cache_bytes: 10_000, durability: Durability::Sync, subcompactions: 7, ..now() })
+        .unwrap();
+    assert_eq!((db.durability(), db.settings().subcompactions), (Durability::Sync, 7));
+    let cache = db.metrics().cache;
+    assert!(cache.used_bytes <= 10_000 && cache.budget_bytes == 10_000, "{cache:?}");
+    for (settings, name) in [
+        (Settings { memtable_bytes: 1 << 21, trash_bytes: 1, ..now() }, "memtable_bytes"),
+        (Settings { wal_mapped: !now().wal_mapped, ..now() }, "wal_mapped"),
+        (Settings { ring_bytes: 1, ..now() }, "ring_bytes"),
+        (Settings { subcompactions: 0, ..now() }, "subcompactions"),
+    ] {
+        let error = assert_kind(db.set_settings(settings), ErrorKind::Invalid, name);
+        assert!(error.to_string().contains(name), "{error}");
+    }
+    assert_eq!((db.settings().trash_bytes, db.settings().subcompactions), (0, 7));
+    let cache = Arc::new(waxseal_lsm::sst::Cache::new(1 << 20));
+    let shared = Db::open(Path::new("/other"), roomy(), Parts { cache: Some(cache), env: sim.env(8), ..Parts::real() });
+    let shared = shared.unwrap();
+    let other = Settings { cache_bytes: 1, ..(*shared.settings()).clone() };
+    assert_kind(shared.set_settings(other), ErrorKind::Invalid, "a shared cache");
+}
+
 /// The order has only its name to compare: the family goes on with its own.
 #[test]
 fn an_order_of_the_same_name_does_not_replace_the_one_in_use() {

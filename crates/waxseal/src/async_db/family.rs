@@ -141,7 +141,7 @@ impl AsyncColumnFamily {
         operand: impl AsRef<[u8]>,
         options: WriteOptions,
     ) -> Result<()> {
-        let durability = options.of_operand(self.cf.inner.engine.settings().durability)?;
+        let durability = options.of_operand(self.cf.inner.engine.durability())?;
         self.write(Write::merge(key.as_ref(), operand.as_ref()), durability.into()).await
     }
 

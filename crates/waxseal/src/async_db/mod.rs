@@ -31,7 +31,7 @@ use std::sync::Arc;
 use tokio::task::coop::consume_budget;
 use waxseal_lsm::db::{BackgroundPause, Metrics, RecoveryReport};
 use waxseal_lsm::error::Result;
-use waxseal_lsm::options::CfOptions;
+use waxseal_lsm::options::{CfOptions, Settings};
 use waxseal_registry::Session as Who;
 
 use crate::builder::Builder;
@@ -286,6 +286,16 @@ impl AsyncDb {
     /// Flushes all memtables to tables: see [`Db::flush`].
     pub async fn flush(&self) -> Result<()> {
         self.run(Db::flush).await
+    }
+
+    /// Returns the options of the store as of now: see [`Db::options`].
+    pub fn options(&self) -> Arc<Settings> {
+        self.blocking().options()
+    }
+
+    /// Changes options of the store while it is open: see [`Db::set_options`].
+    pub async fn set_options(&self, options: Settings) -> Result<()> {
+        self.run(move |db| db.set_options(options)).await
     }
 
     /// Flushes, compacts, and frees disk space: see [`Db::settle`].

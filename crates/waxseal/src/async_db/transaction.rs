@@ -132,7 +132,7 @@ impl AsyncTransaction {
     /// Makes all writes visible atomically, with the store's durability: see [`Transaction::commit`]. The commit goes
     /// on if the future is dropped.
     pub async fn commit(self) -> Result<()> {
-        let durability = self.shared.checked()?.inner.engine.settings().durability;
+        let durability = self.shared.checked()?.inner.engine.durability();
         self.commit_with(durability).await
     }
 

@@ -413,7 +413,7 @@ impl Transaction {
     /// Errors: `Conflict` if another commit changed what the transaction depends on; its message names the key. Also
     /// those of a batch's commit, and those of a read, because validation reads. Nothing was changed then.
     pub fn commit(self) -> Result<()> {
-        let durability = self.shared.inner.engine.settings().durability;
+        let durability = self.shared.inner.engine.durability();
         self.commit_with(durability)
     }
 

@@ -243,7 +243,7 @@ pub(in crate::db) fn of_family(family: &Family) -> FamilyMetrics {
 fn wal_metrics(write_path: &WritePath, wal: &Wal<Body>) -> WalMetrics {
     WalMetrics {
         needed_bytes: write_path.needed_log_bytes(),
-        limit_bytes: LogBound::of(&write_path.context().settings).limit(),
+        limit_bytes: LogBound::of(&write_path.context().settings.current()).limit(),
         early_freezes: write_path.context().counters.log_freezes.load(Ordering::Relaxed),
         ..WalMetrics::of(wal)
     }

@@ -71,9 +71,38 @@ impl Db {
         &*self.inner().context().companions
     }
 
-    /// Returns the settings that the store was opened with.
-    pub fn settings(&self) -> &Settings {
-        &self.inner().context().settings
+    /// Returns the settings as of now. `set_settings` replaces them.
+    pub fn settings(&self) -> Arc<Settings> {
+        self.inner().context().settings.current()
+    }
+
+    /// Returns the durability of commits that do not specify one.
+    #[inline]
+    pub fn durability(&self) -> Durability {
+        self.inner().context().settings.durability()
+    }
+
+    /// Changes settings while the store is open: `background_bytes_per_second`, `cache_bytes`, `chronicle_lines`,
+    /// `durability`, `engine_events`, `engine_event_age`, `manifest_bytes`, `subcompactions` and `trash_bytes`. Settings
+    /// are not stored: the next open passes its own. A smaller cache evicts blocks before the call returns.
+    ///
+    /// Fails with `Invalid`, and changes nothing, if a setting is invalid, if another one differs from `settings`, or if
+    /// `cache_bytes` differs and the cache is shared with other stores.
+    pub fn set_settings(&self, settings: Settings) -> Result<()> {
+        let inner = self.open_inner()?;
+        settings.validate()?;
+        let _job = inner.flusher().job()?;
+        let context = inner.context();
+        context.settings.check_change(&settings)?;
+        if settings.cache_bytes != context.settings.current().cache_bytes {
+            if !inner.owns_cache {
+                return Err(Error::invalid("cache_bytes cannot be changed: other stores may share the cache"));
+            }
+            context.cache.resize(settings.cache_bytes);
+        }
+        context.pace.set_rate(settings.background_bytes_per_second);
+        context.settings.replace(settings);
+        Ok(())
     }
 
     /// Returns the directory of the store.

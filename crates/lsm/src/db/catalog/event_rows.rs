@@ -39,10 +39,11 @@ pub(in crate::db) struct DueEvents {
 pub(in crate::db) fn event_rows_due(catalog: &Catalog) -> Option<DueEvents> {
     let engine_log = catalog.events.engine_log()?;
     let lines = catalog.events.lines();
-    let (retention, now) = (catalog.context().settings.event_retention(), catalog.context().env.clock.wall_micros());
+    let (retention, now) =
+        (catalog.context().settings.current().event_retention(), catalog.context().env.clock.wall_micros());
     let lengths: Vec<usize> = lines.iter().map(|(_, line)| line.len()).collect();
     let outdated = engine_log.outdated(&mut lines.iter().map(|(number, line)| (*number, &**line)), &retention, now);
-    let most = surplus(&lengths, catalog.context().settings.chronicle_lines).max(outdated);
+    let most = surplus(&lengths, catalog.context().settings.current().chronicle_lines).max(outdated);
     let oldest: Vec<_> = lines.iter().take(most).cloned().collect();
     let through = oldest.last()?.0;
     // Taken after the entries: a table that they report as written is live, or was replaced since.

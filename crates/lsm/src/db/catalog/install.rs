@@ -65,7 +65,7 @@ impl Catalog {
         let half_shown = || self.store_log().halt_unwound("an edit was shown that is durable");
         or_undo(|| self.show_all(&replaced), half_shown).map_err(|error| self.store_log().halt(error))?;
         self.events.show(&manifest.state().lines); // after the rows that the removed entries became
-        if manifest.is_full(self.context().settings.manifest_bytes) {
+        if manifest.is_full(self.context().settings.current().manifest_bytes) {
             match manifest.rotate(self.new_file_number()) {
                 Ok(()) => self.context().counters.rotated(),
                 Err(error) if manifest.has_ended() => drop(self.store_log().halt(error)),

@@ -37,7 +37,7 @@ impl ObsoleteFiles {
         dead: Arc<ObsoleteList>,
         leftovers: Vec<StoreFileName>,
     ) -> ObsoleteFiles {
-        let budget = if context.access == Access::Write { context.settings.trash_bytes } else { 0 };
+        let budget = if context.access == Access::Write { context.settings.current().trash_bytes } else { 0 };
         let trash = Trash::open(budget, &*context.env.fs, &context.dir);
         ObsoleteFiles { dead, removing: Mutex::default(), leftovers: Leftovers(Mutex::new(leftovers)), trash }
     }

@@ -492,7 +492,8 @@ impl Compactor {
     /// own needs all records in one sequence.
     fn cuts(&self, family: &Family, inputs: &[Input]) -> Result<Vec<Vec<u8>>> {
         let bytes: u64 = inputs.iter().map(|(_, table)| table.meta().size).sum();
-        let parts = (bytes / family.options().table_bytes).min(self.context().settings.subcompactions as u64) as usize;
+        let parts = (bytes / family.options().table_bytes).min(self.context().settings.current().subcompactions as u64)
+            as usize;
         if parts < 2 || self.context().companions.has_rows() {
             return Ok(Vec::new());
         }

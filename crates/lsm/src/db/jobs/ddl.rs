@@ -73,7 +73,7 @@ pub(in crate::db) fn create_families(
         let shared = (&flusher.context().cache, flusher.catalog().obsolete.dead(), &flusher.catalog().open_tables);
         let table_cache = table_cache(&name, &options, shared, seen_by);
         let levels = Arc::new(TableLevels::empty(options.order.clone()));
-        let shape = MemtableShape::of(&flusher.context().settings);
+        let shape = MemtableShape::of(&flusher.context().settings.current());
         let clock = flusher.context().env.clock.clone();
         let family = Family::new(id, &name, options.clone(), (shape, clock), table_cache, levels);
         families.add(family.clone());

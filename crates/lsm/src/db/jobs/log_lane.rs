@@ -80,7 +80,9 @@ impl Flusher {
     /// Retires segments when no flush will: the log exceeds its bound, but no frozen or old active memtable keeps it
     /// (for instance because the family that did was dropped).
     pub(super) fn shorten_log(&self, log: &OpenLog) -> Result<bool> {
-        if log.wal().live_bytes() <= LogBound::of(&self.context().settings).limit() || self.catalog().flush_is_due() {
+        if log.wal().live_bytes() <= LogBound::of(&self.context().settings.current()).limit()
+            || self.catalog().flush_is_due()
+        {
             return Ok(false);
         }
         self.forget_log()

@@ -54,7 +54,7 @@ pub(in crate::db) fn bulk_load(
     fill: &mut dyn FnMut(&mut BulkLoad<'_>) -> Result<()>,
 ) -> Result<IngestedTables> {
     check_family(family)?;
-    let settings = &compactor.context().settings;
+    let settings = &compactor.context().settings.current();
     let share = if settings.memory_bytes == 0 { usize::MAX } else { settings.memory_bytes / 4 };
     let mut load = BulkLoad {
         compactor,

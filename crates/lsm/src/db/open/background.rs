@@ -17,7 +17,7 @@ impl StoreInner {
         if self.lanes().mode == Mode::Stepped || self.context().access != Access::Write {
             return Ok(Vec::new());
         }
-        let compactors = (0..self.context().settings.background_threads).map(|_| Lane::Compact);
+        let compactors = (0..self.context().settings.current().background_threads).map(|_| Lane::Compact);
         [Lane::Log, Lane::Flush]
             .into_iter()
             .chain(compactors)

@@ -24,7 +24,7 @@ use crate::order::Order;
 pub(crate) struct StoreInner {
     pub(in crate::db) compactor: Compactor,
     /// No other store shares the cache.
-    pub(super) owns_cache: bool,
+    pub(in crate::db) owns_cache: bool,
     pub(in crate::db) origin: Origin,
     pub(in crate::db) closed: AtomicBool,
     /// True after `refuse_writes`: the store rejects writes until it is reopened.

@@ -30,6 +30,7 @@ use crate::db::reads::Reads;
 use crate::db::state::context::{Access, StoreContext};
 use crate::db::state::counters::Counters;
 use crate::db::state::family::check_name;
+use crate::db::state::live_settings::LiveSettings;
 use crate::db::state::snapshot::Snapshots;
 use crate::db::state::store_log::{LogPosition, OpenLog, StoreLog};
 use crate::db::writes::blob_separation::BlobSeparator;
@@ -103,7 +104,8 @@ impl StoreInner {
         };
         let kept = Some((self.context().cache.clone(), self.catalog().open_tables.files().clone()));
         let (dir, notifier) = (&*self.context().dir, &self.context().notifier);
-        let opened = Opening { dir, settings: &self.context().settings, parts: &parts, notifier, kept }.read()?;
+        let opened =
+            Opening { dir, settings: &self.context().settings.current(), parts: &parts, notifier, kept }.read()?;
         self.adopt(opened);
         Ok(())
     }
@@ -156,7 +158,7 @@ pub(super) fn start(
         counters: Counters::default(),
         notifier,
         env: parts.env,
-        settings,
+        settings: LiveSettings::new(settings),
     };
     let reads = Reads::new(&context, expiry_clock);
     let log = opened.log.filter(|_| is_writer);

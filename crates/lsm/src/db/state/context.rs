@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::counters::Counters;
+use super::live_settings::LiveSettings;
 use crate::checksum::Uid;
 use crate::compaction::WriteRate;
 use crate::db::notify::lanes::LaneSignals;
 use crate::db::notify::notifier::Notifier;
 use crate::env::Env;
 use crate::names::StoreFileName;
-use crate::options::Settings;
 use crate::seam::{Companions, Protection};
 use crate::sst::Cache;
 
@@ -32,7 +32,7 @@ pub(crate) struct StoreContext {
     pub(crate) dir: PathBuf,
     /// The store's unique id; `None` if it is read-only.
     pub(crate) store: Option<Uid>,
-    pub(crate) settings: Settings,
+    pub(in crate::db) settings: LiveSettings,
     pub(crate) access: Access,
     pub(crate) companions: Arc<dyn Companions>,
     /// The protection that the record protector promises for written records.

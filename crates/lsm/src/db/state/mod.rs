@@ -12,6 +12,7 @@ pub(super) mod context;
 pub(super) mod counters;
 pub(super) mod family;
 mod live_options;
+pub(super) mod live_settings;
 mod panics;
 mod replaced_views;
 pub(super) mod snapshot;

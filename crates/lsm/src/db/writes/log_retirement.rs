@@ -162,7 +162,7 @@ impl WritePath {
     /// writes never fills its memtable, so only this freeze causes its flush.
     pub(in crate::db) fn freeze_log_holders(&self) -> bool {
         let Some(log) = self.store_log().log() else { return false };
-        let bound = LogBound::of(&self.context().settings);
+        let bound = LogBound::of(&self.context().settings.current());
         if log.wal().live_bytes() <= bound.freeze_above() {
             return false;
         }
@@ -194,7 +194,7 @@ impl WritePath {
     /// without a look at every family.
     pub(super) fn log_pressure(&self) -> u64 {
         let (Some(log), None) = (self.store_log().log(), self.lanes().failure(Lane::Flush)) else { return 0 };
-        let bound = LogBound::of(&self.context().settings);
+        let bound = LogBound::of(&self.context().settings.current());
         match bound.pressure(log.wal().live_bytes()) < LOG_DELAY_FROM {
             true => 0,
             false => bound.pressure(self.needed_log_bytes()),

@@ -54,7 +54,7 @@ const AT_ONCE_PART: usize = 16;
 /// A block cache, shared by all tables of a store (or of several stores).
 #[derive(Debug)]
 pub struct Cache {
-    budget: usize,
+    budget: AtomicUsize,
     /// Maximum for blocks and charges together. With `usize::MAX`, charges are counted but take no room from blocks.
     total: usize,
     used: AtomicUsize,
@@ -246,7 +246,7 @@ impl Cache {
     /// Creates a cache within an overall budget: blocks take what charges leave of `total`, and at most `bytes`.
     pub fn within(bytes: usize, total: usize) -> Cache {
         Cache {
-            budget: bytes,
+            budget: AtomicUsize::new(bytes),
             total,
             used: AtomicUsize::new(0),
             charged: AtomicUsize::new(0),
@@ -263,10 +263,17 @@ impl Cache {
         }
     }
 
+    /// Changes the size. If it shrinks, blocks are evicted before the call returns. The buffers that the cache keeps for
+    /// blocks, and the number of large values that it may hold, stay those of the size at its creation.
+    pub fn resize(&self, bytes: usize) {
+        self.budget.store(bytes, Relaxed);
+        self.shrink();
+    }
+
     /// Returns the cache's counters.
     pub fn metrics(&self) -> CacheMetrics {
         CacheMetrics {
-            budget_bytes: self.budget as u64,
+            budget_bytes: self.budget.load(Relaxed) as u64,
             used_bytes: (self.used.load(Relaxed) + self.spares.legacy_bytes()) as u64,
             blocks: self.blocks.load(Relaxed) as u64,
             loads: self.loads.load(Relaxed),
@@ -369,7 +376,7 @@ impl Cache {
 
     /// Returns the maximum bytes for blocks, without charges.
     pub(in crate::sst) fn most(&self) -> usize {
-        self.budget.min(self.total)
+        self.budget.load(Relaxed).min(self.total)
     }
 
     /// Reserves bytes of the budget, evicting blocks until they fit. Returns false if that is impossible.
@@ -406,7 +413,7 @@ impl Cache {
 
     /// Returns the bytes that blocks may currently take.
     fn room(&self) -> usize {
-        let room = self.budget.min(self.total.saturating_sub(self.charged()));
+        let room = self.budget.load(Relaxed).min(self.total.saturating_sub(self.charged()));
         room.saturating_sub(self.spares.most())
     }
 
