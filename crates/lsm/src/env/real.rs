@@ -14,6 +14,7 @@ use super::{Dir, DirEntry, File, Fs, Lock, Machine, Mapped, Open};
 use dir::RealDir;
 
 mod dir;
+#[cfg_attr(not(target_os = "linux"), path = "real/no_mapping.rs")]
 mod mapping;
 mod origin;
 mod pages;

@@ -41,7 +41,7 @@ impl RealDir {
     }
 
     fn open_file(&self, name: &str, flags: OFlags, mode: u32) -> io::Result<StdFile> {
-        let mode = Mode::from_raw_mode(mode);
+        let mode = Mode::from_raw_mode(mode as rustix::fs::RawMode);
         // Opening a pipe in the place of a file would wait for a writer. Regular files ignore the flag.
         let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK;
         Ok(retry_on_intr(|| rustix::fs::openat(&*self.0, name, flags, mode))?.into())

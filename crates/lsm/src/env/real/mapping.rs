@@ -10,7 +10,6 @@
 
 use std::fs::File;
 use std::io;
-#[cfg(target_os = "linux")]
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -20,18 +19,9 @@ use crate::env::work::lock;
 
 /// Maps the first `length` bytes of `file`.
 pub(super) fn map(file: &File, length: usize) -> io::Result<Option<Arc<dyn Mapped>>> {
-    #[cfg(target_os = "linux")]
-    {
-        Ok(Some(Arc::new(map_words(file, length)?)))
-    }
-    #[cfg(not(target_os = "linux"))]
-    {
-        let _ = (file, length);
-        Ok(None)
-    }
+    Ok(Some(Arc::new(map_words(file, length)?)))
 }
 
-#[cfg(target_os = "linux")]
 fn map_words(file: &File, length: usize) -> io::Result<Words> {
     use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap};
     if length == 0 || !length.is_multiple_of(4096) {
