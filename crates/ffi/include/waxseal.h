@@ -2829,6 +2829,30 @@ int32_t waxseal_is_read_only(const waxseal_db_t *db, waxseal_error_t **error);
 int32_t waxseal_set_interrupt(waxseal_interrupt_fn function, void *context);
 
 /**
+ * Returns the options of a store as of now as one JSON object: their names with numbers, words, true, false or null.
+ * Times are in microseconds.
+ *
+ * Thread-safe. On success the caller owns `*text` and frees it with `waxseal_bytes_destroy`. Errors: `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_options_json(const waxseal_db_t *db, waxseal_bytes_t **text, waxseal_error_t **error);
+
+/**
+ * Changes an option of a store while it is open. Name and value are texts as of `waxseal_options_json`:
+ * `background_bytes_per_second`, `cache_bytes`, `chronicle_lines`, `durability` ("buffered", "os" or "sync"),
+ * `engine_events`, `engine_event_age_micros`, `manifest_bytes`, `subcompactions` or `trash_bytes`. The store does not
+ * record it.
+ *
+ * Thread-safe. Errors: `WAXSEAL_INVALID` for another name, for an invalid value, and for `cache_bytes` of a cache that
+ * others may share; `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_set_option(waxseal_db_t *db,
+                           const uint8_t *name,
+                           size_t name_len,
+                           const uint8_t *value,
+                           size_t value_len,
+                           waxseal_error_t **error);
+
+/**
  * Returns one metric of a store by its name: `flushes`, `compactions`, `cache.used_bytes`, `wal.syncs`,
  * `family.default.memtable_bytes`, `family.default.level.0.tables`, ..; `waxseal_metrics_json` lists all names.
  * `WAXSEAL_NOT_FOUND` for an unknown name.
