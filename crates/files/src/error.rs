@@ -82,6 +82,8 @@ kinds! {
     BadHandle = 9, "EBADF";
     /// The operation does not apply to this kind of entry.
     NotPermitted = 1, "EPERM";
+    /// The operation was interrupted.
+    Interrupted = 4, "EINTR";
     /// The root cannot be removed or renamed.
     Busy = 16, "EBUSY";
     /// The store was opened for reading only.
@@ -151,6 +153,7 @@ impl From<waxseal::Error> for Error {
             waxseal::ErrorKind::Corruption(_) => ErrorKind::Corruption,
             waxseal::ErrorKind::ReadOnly => ErrorKind::ReadOnly,
             waxseal::ErrorKind::Closed => ErrorKind::Stale,
+            waxseal::ErrorKind::Interrupted => ErrorKind::Interrupted,
             _ if source.is_out_of_space() => ErrorKind::NoSpace,
             _ => ErrorKind::Store,
         };
@@ -175,6 +178,7 @@ impl From<Error> for std::io::Error {
             ErrorKind::Busy => Io::ResourceBusy,
             ErrorKind::ReadOnly => Io::ReadOnlyFilesystem,
             ErrorKind::Stale => Io::StaleNetworkFileHandle,
+            ErrorKind::Interrupted => Io::Interrupted,
             ErrorKind::Corruption => Io::InvalidData,
             _ => Io::Other,
         };
@@ -200,5 +204,17 @@ impl fmt::Debug for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.0.source.as_ref().map(|source| source as _)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupted_pass_is_eintr() {
+        let error = Error::from(waxseal::Error::of(waxseal::ErrorKind::Interrupted, "stopped by the caller"));
+        assert_eq!((error.kind(), error.errno()), (ErrorKind::Interrupted, 4));
+        assert_eq!(std::io::Error::from(error).kind(), std::io::ErrorKind::Interrupted);
     }
 }

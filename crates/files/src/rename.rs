@@ -46,13 +46,21 @@ impl Files {
 
     /// [`rename`](Files::rename) with another way to treat an existing path.
     pub fn rename_with(&self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>, mode: RenameMode) -> Result<()> {
-        let (from, to) = (FilePath::parse(from.as_ref())?, FilePath::parse(to.as_ref())?);
+        self.rename_by(from.as_ref(), to.as_ref(), mode, MAX_TREE_ENTRIES)
+    }
+
+    /// `rename_with` with another limit of entries.
+    pub(crate) fn rename_by(&self, from: &[u8], to: &[u8], mode: RenameMode, most: usize) -> Result<()> {
+        let (from, to) = (FilePath::parse(from)?, FilePath::parse(to)?);
         self.check_writable()?;
         let (Some(old_parent), Some(new_parent)) = (from.parent(), to.parent()) else { return Err(is_root()) };
         if to.is_below(&from) || mode == RenameMode::Exchange && from.is_below(&to) {
+            let view = self.families.latest();
+            view.metadata(&from)?;
+            view.directory(&new_parent).map_err(|error| of_path(error, &to))?;
             return Err(Error::invalid("a directory cannot become a part of itself").at(to.display()));
         }
-        let rename = Rename { fs: self, from: &from, to: &to, old_parent, new_parent, mode };
+        let rename = Rename { fs: self, from: &from, to: &to, old_parent, new_parent, mode, most };
         if from == to {
             self.families.latest().metadata(&from)?;
             return if mode == RenameMode::NoReplace { Err(exists(&to)) } else { Ok(()) };
@@ -77,6 +85,8 @@ struct Rename<'a> {
     old_parent: FilePath,
     new_parent: FilePath,
     mode: RenameMode,
+    /// Most entries of a tree.
+    most: usize,
 }
 
 impl Rename<'_> {
@@ -134,6 +144,7 @@ impl Rename<'_> {
                     let message = "is not a directory, and would be replaced by one";
                     return Err(Error::of(ErrorKind::NotDirectory, message).at(self.to.display()));
                 }
+                (false, true) if self.from.is_below(self.to) => self.fs.check_empty(self.to)?, // it holds the old path
                 (false, true) => return Err(not_a_file(FileKind::Directory).at(self.to.display())),
                 (true, true) => self.fs.check_empty(self.to)?,
                 (false, false) => {}
@@ -157,9 +168,10 @@ impl Rename<'_> {
             collected.bytes += path.key().len() + value.len();
             let is_late = collected.entries.is_multiple_of(1024)
                 && clock.monotonic_nanos().saturating_sub(collected.started) > MAX_TREE_NANOS;
-            if collected.entries > MAX_TREE_ENTRIES || collected.bytes > MAX_TREE_BYTES || is_late {
+            if collected.entries > self.most || collected.bytes > MAX_TREE_BYTES || is_late {
                 let message = format!(
-                    "a tree is renamed in one step up to {MAX_TREE_ENTRIES} entries and 10 s: copy it, then remove it"
+                    "a tree is renamed in one step up to {} entries and 10 s: copy it, then remove it",
+                    self.most
                 );
                 return Err(Error::of(ErrorKind::TooLarge, message).at(self.from.display()));
             }
@@ -214,4 +226,29 @@ struct Collected {
     entries: usize,
     bytes: usize,
     started: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::FileStore;
+    use waxseal::Db;
+
+    #[test]
+    fn a_tree_beyond_the_limit_stays_where_it_is() {
+        let fs = FileStore::open(&Db::memory().unwrap(), "files").unwrap();
+        fs.create_dir_all("tree/sub").unwrap();
+        fs.write("tree/sub/file", "content").unwrap();
+        fs.mkdir("other").unwrap();
+        for mode in [RenameMode::Replace, RenameMode::NoReplace] {
+            let error = fs.rename_by(b"tree", b"moved", mode, 2).unwrap_err();
+            assert_eq!((error.kind(), error.path()), (ErrorKind::TooLarge, Some(&b"tree"[..])), "{error}");
+        }
+        // The entries of both trees count.
+        assert_eq!(fs.rename_by(b"tree", b"other", RenameMode::Exchange, 3).unwrap_err().kind(), ErrorKind::TooLarge);
+        assert_eq!((fs.read("tree/sub/file").unwrap(), fs.exists("moved").unwrap()), (b"content".to_vec(), false));
+        fs.rename_by(b"tree", b"other", RenameMode::Exchange, 4).unwrap();
+        fs.rename_by(b"other", b"moved", RenameMode::Replace, 3).unwrap();
+        assert_eq!(fs.read("moved/sub/file").unwrap(), b"content");
+    }
 }

@@ -99,6 +99,8 @@ fn put_moved(tree: &mut Tree, nodes: Vec<(Path, Node)>, from: &Path, to: &Path) 
 
 fn rename(tree: &mut Tree, from: &Path, to: &Path, mode: RenameMode) -> Outcome {
     if is_below(to, from) || mode == RenameMode::Exchange && is_below(from, to) {
+        find(tree, from)?;
+        directory_above(tree, to)?;
         return Err(ErrorKind::Invalid);
     }
     let old = find(tree, from)?.clone();
@@ -114,6 +116,7 @@ fn rename(tree: &mut Tree, from: &Path, to: &Path, mode: RenameMode) -> Outcome 
             (Node::Directory, Node::Directory) if !is_empty => return Err(ErrorKind::NotEmpty),
             (Node::Directory, Node::Directory) => {}
             (Node::Directory, _) => return Err(ErrorKind::NotDirectory),
+            (_, Node::Directory) if is_below(from, to) => return Err(ErrorKind::NotEmpty),
             (_, Node::Directory) => return Err(ErrorKind::IsDirectory),
             _ => {}
         },

@@ -10,6 +10,8 @@ fn errors_are_those_of_posix() {
     fs.mkdir("dir").unwrap();
     fs.write("dir/file", "content").unwrap();
     fs.symlink("file", "dir/link").unwrap();
+    fs.create_dir_all("deep/sub").unwrap();
+    fs.write("deep/sub/file", "content").unwrap();
     let cases = [
         (fs.read("absent").err(), ErrorKind::NotFound),
         (fs.read("absent/below").err(), ErrorKind::NotFound),
@@ -40,9 +42,16 @@ fn errors_are_those_of_posix() {
         (fs.remove_tree("absent").err(), ErrorKind::NotFound),
         (fs.rename("absent", "x").err(), ErrorKind::NotFound),
         (fs.rename("dir", "dir/below").err(), ErrorKind::Invalid),
-        (fs.rename("dir/file", "dir").err(), ErrorKind::IsDirectory),
+        (fs.rename("dir/file", "dir").err(), ErrorKind::NotEmpty),
+        (fs.rename("dir/file", "deep").err(), ErrorKind::IsDirectory),
         (fs.rename("dir", "dir/file").err(), ErrorKind::Invalid),
         (fs.rename("dir/file", "absent/x").err(), ErrorKind::NotFound),
+        (fs.rename("absent", "absent/below").err(), ErrorKind::NotFound),
+        (fs.rename("dir/file", "dir/file/below").err(), ErrorKind::NotDirectory),
+        (fs.rename("dir", "dir/absent/below").err(), ErrorKind::NotFound),
+        (fs.rename("deep/sub/file", "deep").err(), ErrorKind::NotEmpty),
+        (fs.rename("deep/sub", "deep").err(), ErrorKind::NotEmpty),
+        (fs.rename_with("deep/absent", "deep", RenameMode::Exchange).err(), ErrorKind::NotFound),
         (fs.rename("", "x").err(), ErrorKind::Busy),
         (fs.rename_with("dir/file", "dir/link", RenameMode::NoReplace).err(), ErrorKind::Exists),
         (fs.rename_with("dir/file", "dir/absent", RenameMode::Exchange).err(), ErrorKind::NotFound),
