@@ -4,10 +4,10 @@ use std::fmt;
 
 use crate::content::visit_stored;
 use crate::digest::Digest;
-use crate::entry::{Body, Chunks, Content, Entry, chunk_count};
+use crate::entry::{Body, Chunks, Content, Entry, ROOT_INODE, chunk_count};
 use crate::error::{Error, Result};
 use crate::path::{FilePath, parent_of, path_of};
-use crate::records::{ContentId, all_chunks, all_reclaims, content_key, parse_chunk_key, parse_reclaim};
+use crate::records::{ContentId, NEXT_ID_KEY, all_chunks, all_reclaims, content_key, parse_chunk_key, parse_reclaim};
 use crate::snapshot::Snapshot;
 use crate::store::Files;
 use crate::walk::Walk;
@@ -97,8 +97,9 @@ impl Files {
     }
 
     /// Checks that the records agree: every entry decodes and is in a directory, every content has one entry or reclaim
-    /// record, every chunk belongs to a content and every content has its chunks. Reads no content. Costs a scan of both
-    /// families and 8 bytes of memory for each file with chunks. Errors: those of the scans.
+    /// record, every chunk belongs to a content and every content has its chunks, no number is used twice, and the counter
+    /// is above all of them. Costs a scan of both families, 8 bytes of memory for each entry and 8 for each file with
+    /// chunks. Errors: those of the scans, apart from damage, which is part of the report.
     pub fn fsck(&self) -> Result<FsckReport> {
         self.snapshot().fsck()
     }
@@ -120,10 +121,8 @@ impl Snapshot {
                     }
                 }
                 Ok(None) => return Ok(result),
-                // The walk ends at a damaged record: what is behind it was not read.
                 Err(error) if error.is_corruption() => {
                     report(&mut result.problems, &mut result.faults, path.display(), error);
-                    return Ok(result);
                 }
                 Err(error) => return Err(error),
             }
@@ -160,26 +159,55 @@ impl Snapshot {
     /// [`Files::fsck`] at the time of the snapshot.
     pub fn fsck(&self) -> Result<FsckReport> {
         let mut result = FsckReport::default();
-        let mut contents = self.check_entries(&mut result)?;
+        let EntryNumbers { mut contents, inodes } = self.check_entries(&mut result)?;
         result.contents = contents.len() as u64;
-        contents.sort_unstable();
-        for twice in contents.windows(2).filter(|pair| pair[0] == pair[1]) {
-            result.add(content_key(twice[0]), format!("content {} has two entries", twice[0]));
-        }
+        let twice = sort_and_find_twice(&mut contents);
+        twice.for_each(|id| result.add(content_key(id), format!("content {id} has two entries")));
+        self.check_inodes(inodes, &mut result)?;
         let recorded = self.check_reclaims(&contents, &mut result)?;
         contents.extend(recorded);
         contents.sort_unstable();
-        self.check_chunks(&contents, &mut result)?;
+        let last = self.check_chunks(&contents, &mut result)?;
+        self.check_counter(contents.last().copied().max(last), &mut result)?;
         Ok(result)
     }
 
-    /// Checks entries, and that each content has its chunks. Returns the contents.
-    fn check_entries(&self, result: &mut FsckReport) -> Result<Vec<ContentId>> {
-        let mut contents = Vec::new();
+    /// Checks that each inode number has one entry, and that the counter is above all of them.
+    fn check_inodes(&self, mut inodes: Vec<u64>, result: &mut FsckReport) -> Result<()> {
+        let twice = sort_and_find_twice(&mut inodes);
+        twice.for_each(|inode| result.add(Vec::new(), format!("inode {inode} has two entries")));
+        self.check_counter(inodes.last().copied(), result)
+    }
+
+    /// Checks that the counter is above a number that is in use: the next file would get it a second time.
+    fn check_counter(&self, used: Option<u64>, result: &mut FsckReport) -> Result<()> {
+        let next = self.view().visit_chunk(NEXT_ID_KEY, |value| value.try_into().map(u64::from_le_bytes));
+        match or_add(next, result, NEXT_ID_KEY)?.flatten() {
+            Some(Err(_)) => result.add(NEXT_ID_KEY.to_vec(), "the counter of numbers has not 8 bytes"),
+            Some(Ok(next)) if used.is_some_and(|used| used > ROOT_INODE && used >= next) => {
+                result.add(
+                    NEXT_ID_KEY.to_vec(),
+                    format!("the counter of numbers is {next}, and a greater one is in use"),
+                );
+            }
+            None if used.is_some_and(|used| used > ROOT_INODE) => {
+                result.add(NEXT_ID_KEY.to_vec(), "the counter of numbers is missing");
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Checks entries, and that each content has its chunks. Returns their numbers.
+    fn check_entries(&self, result: &mut FsckReport) -> Result<EntryNumbers> {
+        let mut numbers = EntryNumbers::default();
         // The directories above the current key.
         let mut above: Vec<FilePath> = Vec::new();
         let mut walk = Walk::new(self.view().entries(FilePath::ROOT.subtree()));
-        while let Some((key, entry)) = walk.visit(|key, value| (key.to_vec(), Entry::decode(value)))? {
+        loop {
+            let visited = walk.visit(|key, value| (key.to_vec(), Entry::decode(value)));
+            let Some(visited) = or_add(visited, result, b"")? else { continue };
+            let Some((key, entry)) = visited else { break };
             result.entries += 1;
             if !FilePath::is_key(&key) {
                 result.add(key.clone(), "the key is no path");
@@ -197,42 +225,47 @@ impl Snapshot {
                     if entry.metadata.is_directory() {
                         above.push(path);
                     }
+                    numbers.inodes.push(entry.metadata.inode);
                     if let Body::File(Content::Chunks(chunks)) = &entry.body {
-                        contents.push(chunks.id);
+                        numbers.contents.push(chunks.id);
                         self.check_presence(&path_of(&key), chunks, entry.metadata.size, result)?;
                     }
                 }
                 Err(error) => result.add(path_of(&key), error),
             }
         }
-        if !self.view().visit_entry(&FilePath::ROOT, Entry::decode_metadata)?.is_some_and(|root| root.is_directory()) {
+        let root = self.view().visit_entry(&FilePath::ROOT, Entry::decode_metadata);
+        if or_add(root, result, b"")?.is_some_and(|root| !root.is_some_and(|root| root.is_directory())) {
             result.add(Vec::new(), "the root is missing");
         }
-        Ok(contents)
+        Ok(numbers)
     }
 
     /// Checks that a content has exactly the chunks that its entry names.
     fn check_presence(&self, path: &[u8], chunks: &Chunks, size: u64, result: &mut FsckReport) -> Result<()> {
         let key = content_key(chunks.id);
         let end = crate::records::chunk_key(chunks.id, u32::MAX);
-        let mut cursor = self.chunks(key..end);
-        cursor.first()?;
-        for (start, end) in chunks.holes.stored_runs(chunk_count(size, chunks.chunk_bytes)?) {
-            for number in start..end {
-                let found = if cursor.valid() { Some(parse_chunk_key(cursor.key())?.1) } else { None };
-                match found {
-                    Some(found) if found == number => cursor.next()?,
-                    Some(found) if found < number => {
-                        result.add(path.to_vec(), format!("chunk {found} is stored and not named"));
-                        cursor.seek(crate::records::chunk_key(chunks.id, number + 1))?;
-                    }
-                    _ => result.add(path.to_vec(), format!("chunk {number} is missing")),
+        let mut named =
+            chunks.holes.stored_runs(chunk_count(size, chunks.chunk_bytes)?).flat_map(|(a, b)| a..b).peekable();
+        let mut is_damaged = false;
+        for stored in self.chunk_range(key..end).keys() {
+            let Some(stored) = or_add(stored.map_err(Error::from), result, path)? else {
+                is_damaged = true;
+                continue;
+            };
+            let number = parse_chunk_key(&stored)?.1;
+            let is_explained = std::mem::take(&mut is_damaged); // what is missing may be what is damaged
+            while let Some(missing) = named.next_if(|named| *named < number) {
+                if !is_explained {
+                    result.add(path.to_vec(), format!("chunk {missing} is missing"));
                 }
             }
+            if named.next_if_eq(&number).is_none() {
+                result.add(path.to_vec(), format!("chunk {number} is stored and not named"));
+            }
         }
-        if cursor.valid() {
-            let number = parse_chunk_key(cursor.key())?.1;
-            result.add(path.to_vec(), format!("chunk {number} is stored and not named"));
+        if !is_damaged {
+            named.for_each(|missing| result.add(path.to_vec(), format!("chunk {missing} is missing")));
         }
         Ok(())
     }
@@ -240,31 +273,39 @@ impl Snapshot {
     /// Checks reclaim records against the sorted contents of entries. Returns their contents.
     fn check_reclaims(&self, contents: &[ContentId], result: &mut FsckReport) -> Result<Vec<ContentId>> {
         let mut recorded = Vec::new();
-        let mut cursor = self.chunks(all_reclaims());
-        cursor.first()?;
-        while cursor.valid() {
-            match parse_reclaim(cursor.key(), cursor.value()) {
+        for record in self.chunk_range(all_reclaims()) {
+            let Some((key, value)) = or_add(record.map_err(Error::from), result, b"r")? else { continue };
+            match parse_reclaim(&key, &value) {
                 Ok((content, _)) => {
                     recorded.push(content);
                     if contents.binary_search(&content).is_ok() {
-                        result
-                            .add(cursor.key().to_vec(), format!("content {content} has an entry and a reclaim record"));
+                        result.add(key.to_vec(), format!("content {content} has an entry and a reclaim record"));
                     }
                 }
-                Err(error) => result.add(cursor.key().to_vec(), error),
+                Err(error) => result.add(key.to_vec(), error),
             }
-            cursor.next()?;
         }
         result.reclaims = recorded.len() as u64;
         Ok(recorded)
     }
 
-    /// Checks that every chunk belongs to one of the sorted contents.
-    fn check_chunks(&self, contents: &[ContentId], result: &mut FsckReport) -> Result<()> {
-        for key in self.chunk_keys() {
-            let key = key?;
+    /// Checks that every chunk belongs to one of the sorted contents. Returns the last content that has chunks.
+    fn check_chunks(&self, contents: &[ContentId], result: &mut FsckReport) -> Result<Option<ContentId>> {
+        let mut last = None;
+        for key in self.chunk_range(all_chunks()).keys() {
+            // Damage of a chunk that a file names was reported with the file.
+            let key = match key {
+                Err(error) if error.is_corruption() && result.faults > 0 => continue,
+                Err(error) if error.is_corruption() => {
+                    result.add(b"c".to_vec(), error);
+                    continue;
+                }
+                key => key?,
+            };
             result.chunks += 1;
-            match parse_chunk_key(&key) {
+            let parsed = parse_chunk_key(&key);
+            last = last.max(parsed.as_ref().ok().map(|(content, _)| *content));
+            match parsed {
                 Ok((content, _)) if contents.binary_search(&content).is_ok() => {}
                 Ok((content, number)) => {
                     result.add(key.to_vec(), format!("chunk {number} of content {content} belongs to no file"));
@@ -272,10 +313,30 @@ impl Snapshot {
                 Err(error) => result.add(key.to_vec(), error),
             }
         }
-        Ok(())
+        Ok(last)
     }
+}
 
-    fn chunk_keys(&self) -> waxseal::Keys {
-        self.chunk_range(all_chunks()).keys()
+/// The numbers that entries name.
+#[derive(Default)]
+struct EntryNumbers {
+    contents: Vec<ContentId>,
+    inodes: Vec<u64>,
+}
+
+/// Sorts numbers, and returns those that come more than once.
+fn sort_and_find_twice(numbers: &mut [u64]) -> impl Iterator<Item = u64> {
+    numbers.sort_unstable();
+    numbers.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0])
+}
+
+/// Adds damage to a report, at a path or key. Returns what was read; `None` if it is damaged.
+fn or_add<T>(read: Result<T>, result: &mut FsckReport, at: &[u8]) -> Result<Option<T>> {
+    match read {
+        Err(error) if error.is_corruption() => {
+            result.add(at.to_vec(), error);
+            Ok(None)
+        }
+        read => read.map(Some),
     }
 }

@@ -139,47 +139,52 @@ impl ChunkSink {
     }
 
     /// Adds the next chunk to a batch, unless it is all zeros. All chunks but the last are full.
-    pub(crate) fn push(&mut self, families: &Families, batch: &mut Batch, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, families: &Families, batch: &mut Batch, bytes: &[u8]) -> Result<()> {
         let (number, stored) = (self.count, without_trailing_zeros(bytes));
-        self.count += 1;
         if stored.is_empty() {
-            self.holes.insert(number, number + 1);
-            return;
+            return self.skip(families, batch, 1);
         }
+        self.count += 1;
         self.digest += Digest::of_chunk(number, stored);
         batch.put(&families.chunks, chunk_key(self.id, number), stored);
+        Ok(())
     }
 
-    /// Adds a hole of several chunks.
-    pub(crate) fn skip(&mut self, chunks: u32) {
-        self.holes.insert(self.count, self.count + chunks);
-        self.count += chunks;
+    /// Adds a hole of several chunks. Of too many holes the smallest is filled at once: one for each batch.
+    pub(crate) fn skip(&mut self, families: &Families, batch: &mut Batch, chunks: u32) -> Result<()> {
+        let end = self.count.checked_add(chunks).ok_or_else(too_many_holes)?;
+        self.holes.insert(self.count, end);
+        self.count = end;
+        if self.holes.beyond_limit() > MAX_FILLED {
+            return Err(too_many_holes());
+        }
+        fill_holes(families, batch, self.id, &mut self.holes);
+        Ok(())
     }
 
-    /// Returns the content and its digest, after filling the smallest holes if there are too many.
-    pub(crate) fn finish(mut self, families: &Families, batch: &mut Batch) -> Result<(Content, Digest)> {
-        fill_holes(families, batch, self.id, &mut self.holes)?;
+    /// Returns the content and its digest.
+    pub(crate) fn finish(self) -> (Content, Digest) {
         let chunks = Chunks { id: self.id, chunk_bytes: self.chunk_bytes, holes: self.holes };
-        Ok((Content::Chunks(chunks), self.digest))
+        (Content::Chunks(chunks), self.digest)
     }
 }
 
-/// Most chunks of a hole that is filled. An entry has 1,024 holes before any is filled.
-const MAX_FILLED: u32 = 65_536;
+/// Most chunks of holes that one batch fills. An entry has 1,024 holes before any is filled.
+pub(crate) const MAX_FILLED: u64 = 65_536;
 
-/// Fills the smallest holes with empty chunks, until the entry can list the others. Errors: `TooLarge` if even the
-/// smallest is too large for one batch.
-pub(crate) fn fill_holes(families: &Families, batch: &mut Batch, id: ContentId, holes: &mut Holes) -> Result<()> {
+pub(crate) fn too_many_holes() -> Error {
+    Error::of(ErrorKind::TooLarge, "the file would have too many holes that are too large to fill")
+}
+
+/// Fills the smallest holes with empty chunks, until the entry can list the others. The caller has checked that these
+/// are few.
+pub(crate) fn fill_holes(families: &Families, batch: &mut Batch, id: ContentId, holes: &mut Holes) {
     while let Some((start, end)) = holes.smallest_beyond_limit() {
-        if end - start > MAX_FILLED {
-            return Err(Error::of(ErrorKind::TooLarge, "a file has too many holes that are too large to fill"));
-        }
         for number in start..end {
             batch.put(&families.chunks, chunk_key(id, number), []);
         }
         holes.remove(start, end);
     }
-    Ok(())
 }
 
 #[cfg(test)]

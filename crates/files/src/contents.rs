@@ -73,7 +73,7 @@ impl Iterator for ReadDir {
         let entry = self.list.next()?;
         Some(entry.and_then(|entry| {
             let content = self.chunks.content(entry.metadata, self.list.value());
-            content.map_err(|error| error.at(&entry.name)).map(|content| (entry, content))
+            content.map_err(|error| error.at(self.list.path())).map(|content| (entry, content))
         }))
     }
 }
@@ -128,7 +128,11 @@ impl ChunkScan {
     /// Moves to a key. Errors: `Corruption` if it does not exist.
     fn seek(&mut self, key: &[u8]) -> Result<()> {
         if self.cursor.valid() && self.cursor.key() < key {
-            self.cursor.next()?;
+            match self.cursor.next() {
+                // The damage may be of another file. The seek reports that of this one.
+                Err(error) if error.is_corruption() => {}
+                moved => moved?,
+            }
         }
         if !self.cursor.valid() || self.cursor.key() != key {
             self.cursor.seek(key)?;

@@ -114,6 +114,7 @@ impl Entry {
             size: 0,
             digest: Digest::default(),
             allocated: 0,
+            has_changes: false,
         };
         attributes.apply(&mut metadata);
         let body = if kind == FileKind::File { Body::File(Content::default()) } else { Body::Nothing };
@@ -201,9 +202,10 @@ impl Entry {
         Ok(Entry::head(&mut Reader::new(value))?.metadata)
     }
 
-    /// Returns the content id of an encoded entry, and the number that its chunks are below.
-    pub(crate) fn decode_stored_content(value: &[u8]) -> Result<Option<(ContentId, u32)>> {
-        Ok(Entry::head(&mut Reader::new(value))?.stored_content())
+    /// Returns the inode number of an encoded entry, its content id, and the number that its chunks are below.
+    pub(crate) fn decode_stored_content(value: &[u8]) -> Result<(u64, Option<(ContentId, u32)>)> {
+        let entry = Entry::head(&mut Reader::new(value))?;
+        Ok((entry.metadata.inode, entry.stored_content()))
     }
 
     /// Decodes an entry up to its inline content.
@@ -217,8 +219,8 @@ impl Entry {
         let (uid, gid) = (reader.varint_u32()?, reader.varint_u32()?);
         let (mtime, ctime) = (reader.i64()?, reader.i64()?);
         let inode = reader.varint()?;
-        let (size, digest, allocated) = (0, Digest::default(), 0);
-        let metadata = Metadata { kind, mode, uid, gid, mtime, ctime, inode, size, digest, allocated };
+        let (size, digest, allocated, has_changes) = (0, Digest::default(), 0, false);
+        let metadata = Metadata { kind, mode, uid, gid, mtime, ctime, inode, size, digest, allocated, has_changes };
         let mut entry = Entry { metadata, body: Body::Nothing, xattrs: Xattrs::new() };
         match kind {
             FileKind::File => {

@@ -5,16 +5,18 @@
 //! changes by the difference of the chunk's digests.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use waxseal::Batch;
 
-use crate::content::{copy_padded, fill_holes, pieces, read_at, read_piece, visit_stored};
+use crate::content::{MAX_FILLED, copy_padded, fill_holes, pieces, read_at, read_piece, too_many_holes, visit_stored};
 use crate::digest::{Digest, without_trailing_zeros};
 use crate::entry::{Chunks, Content, Entry, MAX_INLINE_BYTES, chunk_count};
 use crate::error::{Error, ErrorKind, Result};
-use crate::families::Families;
+use crate::families::{Families, View};
 use crate::holes::Holes;
 use crate::ids::Ids;
+use crate::metadata::Metadata;
 use crate::path::FilePath;
 use crate::reclaim::Pin;
 use crate::records::{ContentId, chunk_key, reclaim_key, reclaim_value};
@@ -34,6 +36,8 @@ pub(crate) struct FileState {
     /// The entry with all changes. The digests of changed chunks are those of the last commit.
     current: Entry,
     changed: BTreeMap<u32, ChangedChunk>,
+    /// The sum of the memory of `changed`.
+    changed_bytes: usize,
     /// Committed chunks from this number on were cut off.
     cut: Option<u32>,
     is_changed: bool,
@@ -41,6 +45,8 @@ pub(crate) struct FileState {
     pub(crate) pin: Option<Pin>,
     /// The chunk size of a content that this file gets.
     chunk_bytes: u32,
+    /// The snapshot that the handle of a read-only store reads: a refresh shows the chunks of newer commits.
+    at: Option<waxseal::Snapshot>,
 }
 
 /// A chunk that waits for the next flush.
@@ -51,6 +57,14 @@ struct ChangedChunk {
     before: Digest,
     /// Whether the last commit has a record for it.
     is_stored: bool,
+}
+
+impl ChangedChunk {
+    /// Returns the bytes of memory that the chunk takes, with its place in the map.
+    fn memory(&self) -> usize {
+        const PLACE: usize = 2 * size_of::<(u32, ChangedChunk)>(); // nodes of the map are at least half full
+        self.bytes.capacity() + PLACE
+    }
 }
 
 /// What a flush commits, apart from its batch.
@@ -69,16 +83,23 @@ impl FileState {
             current: entry.clone(),
             committed: entry,
             changed: BTreeMap::new(),
+            changed_bytes: 0,
             cut: None,
             is_changed: false,
             pin,
             chunk_bytes,
+            at: None,
         }
     }
 
-    /// Returns the entry with all changes. Its digest is that of the last commit until a flush.
-    pub(crate) fn current(&self) -> &Entry {
-        &self.current
+    /// Returns the state of a file that is read in a snapshot and never changes.
+    pub(crate) fn in_snapshot(path: FilePath, entry: Entry, at: waxseal::Snapshot, chunk_bytes: u32) -> FileState {
+        FileState { at: Some(at), ..FileState::new(path, entry, None, chunk_bytes) }
+    }
+
+    /// Returns the attributes with all changes. The digest is that of the last commit until a flush.
+    pub(crate) fn metadata(&self) -> Metadata {
+        Metadata { has_changes: self.is_changed, ..self.current.metadata }
     }
 
     pub(crate) fn size(&self) -> u64 {
@@ -91,7 +112,7 @@ impl FileState {
 
     /// Returns the bytes of memory that changed chunks take.
     pub(crate) fn changed_bytes(&self) -> usize {
-        self.changed.values().map(|chunk| chunk.bytes.capacity()).sum()
+        self.changed_bytes
     }
 
     /// Sets attributes of the committed entry and of the changed one, after a commit of the former.
@@ -102,7 +123,7 @@ impl FileState {
 
     /// Reads like `content::read_at`, with all changes.
     pub(crate) fn read_at(&self, families: &Families, offset: u64, out: &mut [u8]) -> Result<usize> {
-        let (view, size) = (families.latest(), self.size());
+        let (view, size) = (View { families, at: self.at.as_ref() }, self.size());
         let content = self.current.content()?;
         let Content::Chunks(chunks) = content else {
             return read_at(view, content, size, offset, out);
@@ -118,23 +139,30 @@ impl FileState {
         Ok(length)
     }
 
-    /// Writes at a position. Bytes between the end and the position become zeros.
+    /// Writes at a position. Bytes between the end and the position become zeros. After an error nothing is changed.
     pub(crate) fn write_at(&mut self, families: &Families, offset: u64, bytes: &[u8], now: i64) -> Result<()> {
         if bytes.is_empty() {
             return Ok(());
         }
         let end = offset.checked_add(bytes.len() as u64).ok_or_else(beyond_all_files)?;
-        chunk_count(end, self.chunks().chunk_bytes)?;
+        let (chunk_bytes, before) = (self.chunks().chunk_bytes, self.count());
+        let after = chunk_count(end, chunk_bytes)?;
+        self.check_holes(chunk_count(offset + 1, chunk_bytes)? - 1..after, after)?;
+        for piece in pieces(chunk_bytes, offset, bytes.len()).take_while(|piece| piece.number < before) {
+            self.load(families, piece.number)?;
+        }
         if end > self.size() {
             self.grow(end)?;
         }
-        for piece in pieces(self.chunks().chunk_bytes, offset, bytes.len()) {
+        for piece in pieces(chunk_bytes, offset, bytes.len()) {
             let chunk = self.load(families, piece.number)?;
-            let end = piece.from + piece.length;
+            let (end, memory) = (piece.from + piece.length, chunk.memory());
             if chunk.bytes.len() < end {
                 chunk.bytes.resize(end, 0);
             }
             chunk.bytes[piece.from..end].copy_from_slice(&bytes[piece.place..piece.place + piece.length]);
+            let grown = chunk.memory() - memory;
+            self.changed_bytes += grown;
         }
         self.touch(now);
         Ok(())
@@ -143,7 +171,8 @@ impl FileState {
     /// Sets the length. A longer file ends in zeros. A shorter one loses the rest, which costs a read of its chunks or
     /// of those that stay, whichever are fewer, for the digest.
     pub(crate) fn set_len(&mut self, families: &Families, size: u64, now: i64) -> Result<()> {
-        chunk_count(size, self.chunks().chunk_bytes)?;
+        let count = chunk_count(size, self.chunks().chunk_bytes)?;
+        self.check_holes(0..0, count)?;
         match size {
             _ if size >= self.size() => self.grow(size)?,
             0 => self.clear(),
@@ -151,6 +180,22 @@ impl FileState {
         }
         self.touch(now);
         Ok(())
+    }
+
+    /// Checks that a flush can fill the holes that an entry cannot list, after a write to some chunks of a file with
+    /// `count` chunks. Errors: `TooLarge`.
+    fn check_holes(&mut self, written: Range<u32>, count: u32) -> Result<()> {
+        let before = self.count();
+        if !self.chunks().holes.is_nearly_full() {
+            return Ok(());
+        }
+        let mut holes = self.chunks().holes.clone();
+        holes.insert(before, count);
+        holes.remove(written.start, written.end);
+        match holes.beyond_limit() <= MAX_FILLED {
+            true => Ok(()),
+            false => Err(too_many_holes()),
+        }
     }
 
     fn touch(&mut self, now: i64) {
@@ -166,7 +211,9 @@ impl FileState {
                 let bytes = std::mem::take(bytes);
                 if !bytes.is_empty() {
                     let before = Digest::of_chunk(0, &bytes);
-                    self.changed.insert(0, ChangedChunk { bytes, before, is_stored: false });
+                    let chunk = ChangedChunk { bytes, before, is_stored: false };
+                    self.changed_bytes += chunk.memory();
+                    self.changed.insert(0, chunk);
                 }
                 let chunk_bytes = self.chunk_bytes;
                 *content = Content::Chunks(Chunks { id: UNASSIGNED, chunk_bytes, holes: Holes::default() });
@@ -197,6 +244,7 @@ impl FileState {
         let chunk_bytes = self.chunk_bytes;
         *self.chunks() = Chunks { id: UNASSIGNED, chunk_bytes, holes: Holes::default() };
         self.changed.clear();
+        self.changed_bytes = 0;
         self.cut = None;
         (self.current.metadata.size, self.current.metadata.digest) = (0, Digest::default());
     }
@@ -210,7 +258,8 @@ impl FileState {
             // Bytes behind the end must not come back when the file grows again.
             self.load(families, kept - 1)?.bytes.truncate(tail);
         }
-        drop(self.changed.split_off(&kept));
+        let dropped = self.changed.split_off(&kept);
+        self.changed_bytes -= dropped.values().map(ChangedChunk::memory).sum::<usize>();
         self.chunks().holes.truncate(kept);
         self.cut = Some(self.cut.unwrap_or(u32::MAX).min(kept));
         (self.current.metadata.size, self.current.metadata.digest) = (size, digest);
@@ -259,6 +308,7 @@ impl FileState {
                 let bytes = visit_stored(families.latest(), content, number, <[u8]>::to_vec)?;
                 ChangedChunk { before: Digest::of_chunk(number, &bytes), bytes, is_stored: true }
             };
+            self.changed_bytes += chunk.memory();
             self.changed.insert(number, chunk);
         }
         self.changed.get_mut(&number).ok_or_else(|| Error::invalid("a chunk that was not loaded"))
@@ -347,7 +397,7 @@ impl FileState {
                 batch.delete(&families.chunks, chunk_key(chunks.id, *number));
             }
         }
-        fill_holes(families, batch, chunks.id, &mut chunks.holes)?;
+        fill_holes(families, batch, chunks.id, &mut chunks.holes);
         Ok((Content::Chunks(chunks), digest))
     }
 
@@ -356,6 +406,7 @@ impl FileState {
         self.current = entry.clone();
         self.committed = entry;
         self.changed.clear();
+        self.changed_bytes = 0;
         self.cut = None;
         self.is_changed = false;
         self.pin = pin;
@@ -364,4 +415,39 @@ impl FileState {
 
 fn beyond_all_files() -> Error {
     Error::of(ErrorKind::TooLarge, "a position beyond the end of every file")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metadata::{FileKind, SetAttributes};
+    use waxseal::Db;
+
+    /// Returns the state of an empty file with chunks of 4 KiB.
+    fn empty() -> FileState {
+        let entry = Entry::new(FileKind::File, 2, 0, &SetAttributes::new());
+        FileState::new(FilePath::parse(b"file").unwrap(), entry, None, 4096)
+    }
+
+    #[test]
+    fn memory_is_counted_with_what_each_chunk_takes() {
+        let families = Families::open(&Db::memory().unwrap(), "files").unwrap();
+        let mut state = empty();
+        for chunk in 0..100 {
+            state.write_at(&families, chunk * 4096, b"x", 0).unwrap();
+        }
+        let counted = |state: &FileState| state.changed.values().map(ChangedChunk::memory).sum::<usize>();
+        let full = state.changed_bytes();
+        assert!(full == counted(&state) && full > 100 * size_of::<ChangedChunk>(), "{full}");
+        state.write_at(&families, 4096 * 7 + 9, &[1; 6000], 0).unwrap();
+        assert_eq!(state.changed_bytes(), counted(&state));
+        state.set_len(&families, 4096 * 50 + 1, 0).unwrap();
+        assert!(state.changed_bytes() == counted(&state) && state.changed_bytes() < full, "{}", state.changed_bytes());
+        state.set_len(&families, 0, 0).unwrap();
+        assert_eq!(state.changed_bytes(), 0);
+        state.write_at(&families, 0, b"x", 0).unwrap();
+        let entry = state.committed.clone();
+        state.flushed(entry, None);
+        assert_eq!(state.changed_bytes(), 0);
+    }
 }

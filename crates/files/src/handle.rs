@@ -3,12 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::entry::not_a_file;
+use crate::entry::{Entry, not_a_file};
 use crate::error::{Error, ErrorKind, Result};
 use crate::file_state::FileState;
 use crate::metadata::{FileKind, Metadata, SetAttributes};
 use crate::open_files::OpenFile;
 use crate::path::FilePath;
+use crate::snapshot::SnapshotFile;
 use crate::store::Files;
 
 /// How a file is opened.
@@ -95,6 +96,9 @@ impl OpenOptions {
 /// [`sync`](File::sync) or [`close`](File::close) commits them in one atomic step. Readers without a handle and
 /// snapshots see the last commit. If memory is full, a write commits the file that has changed most.
 ///
+/// In a store that is open for reading only, a handle reads the commit that it was opened at, whatever
+/// [`Db::refresh`](waxseal::Db::refresh) shows.
+///
 /// A handle keeps its file when the path is removed, replaced or renamed. Dropping it flushes and ignores an error: call
 /// `close` to learn of it.
 ///
@@ -138,7 +142,9 @@ impl Files {
             self.check_writable()?;
         }
         if create_new {
-            self.create_node(path.display(), FileKind::File, &options.attributes)?;
+            // Opened under the lock under which it was created: another thread may remove it at once.
+            let entry = self.new_entry(FileKind::File, &options.attributes)?;
+            return self.create_entry(&path, entry, |entry| self.open_entry(&path, entry, options));
         }
         loop {
             match self.open_existing(&path, options) {
@@ -160,16 +166,31 @@ impl Files {
     }
 
     fn open_existing(&self, path: &FilePath, options: &OpenOptions) -> Result<File> {
+        if self.families.db.is_read_only() {
+            let SnapshotFile { snapshot, path, entry } = self.snapshot().open_path(path)?;
+            let (inode, chunk_bytes) = (entry.metadata.inode, self.shared.chunk_bytes);
+            let state = FileState::in_snapshot(path, entry, snapshot.at, chunk_bytes);
+            return Ok(self.handle(OpenFile::detached(inode, state), options));
+        }
         let _locked = self.shared.namespace.lock_for_reading(path);
         let entry = self.families.latest().entry(path)?;
         if entry.metadata.kind != FileKind::File {
             return Err(not_a_file(entry.metadata.kind).at(path.display()));
         }
+        Ok(self.open_entry(path, entry, options))
+    }
+
+    /// Opens an entry, which is a file. The caller holds the lock of its directory.
+    fn open_entry(&self, path: &FilePath, entry: Entry, options: &OpenOptions) -> File {
         let file = self.shared.open_files.open(entry, |entry| {
             let pin = self.pin_of(&entry);
             FileState::new(path.clone(), entry, pin, self.shared.chunk_bytes)
         });
-        Ok(File { fs: self.clone(), file, options: *options, is_closed: false })
+        self.handle(file, options)
+    }
+
+    fn handle(&self, file: Arc<OpenFile>, options: &OpenOptions) -> File {
+        File { fs: self.clone(), file, options: *options, is_closed: false }
     }
 
     /// Appends to a file, which is created if it does not exist, and commits. Errors: as for `open`.
@@ -193,9 +214,10 @@ impl File {
         self.file.inode()
     }
 
-    /// Returns the attributes, with changes that wait in memory. The digest is that of the last commit.
+    /// Returns the attributes, with changes that wait in memory. The digest is that of the last commit;
+    /// [`has_changes`](Metadata::has_changes) tells whether it is that of this content.
     pub fn metadata(&self) -> Metadata {
-        self.file.read().current().metadata
+        self.file.read().metadata()
     }
 
     /// Returns the path, which follows renames; `None` once the file was removed or replaced.
@@ -243,12 +265,15 @@ impl File {
         Ok(position)
     }
 
-    /// Commits the files that have changed most, until the changes of all fit into memory again.
+    /// Commits the file that has changed most. If another one cannot be committed, its own handles get the error, and
+    /// this file is committed instead.
     fn relieve(&self) -> Result<()> {
-        if let Some(file) = self.fs.shared.open_files.most_changed() {
-            self.fs.flush_file(&file)?;
+        let most = self.fs.shared.open_files.most_changed();
+        let other = most.filter(|file| !Arc::ptr_eq(file, &self.file));
+        match other.is_some_and(|file| self.fs.flush_file(&file).is_ok()) {
+            true => Ok(()),
+            false => self.fs.flush_file(&self.file),
         }
-        Ok(())
     }
 
     /// Sets the length. A longer file ends in zeros, in a hole as far as chunks go. Errors: as for `write_at`.

@@ -62,6 +62,18 @@ impl Holes {
         self.0.iter().copied().min_by_key(|(start, end)| end - start)
     }
 
+    /// Returns true if a few more holes would be more than `MAX_HOLES`.
+    pub(crate) fn is_nearly_full(&self) -> bool {
+        self.0.len() + 2 > MAX_HOLES
+    }
+
+    /// Returns the number of chunks in the smallest holes, those beyond `MAX_HOLES`.
+    pub(crate) fn beyond_limit(&self) -> u64 {
+        let mut lengths: Vec<u32> = self.0.iter().map(|(start, end)| end - start).collect();
+        lengths.sort_unstable();
+        lengths.iter().take(self.0.len().saturating_sub(MAX_HOLES)).map(|length| u64::from(*length)).sum()
+    }
+
     /// Returns the number of chunks in holes.
     pub(crate) fn chunks(&self) -> u32 {
         self.0.iter().map(|(start, end)| end - start).sum()

@@ -43,6 +43,9 @@ pub struct Metadata {
     pub digest: Digest,
     /// The bytes of the file that are stored as chunks, without holes: at most a chunk more than `size`.
     pub allocated: u64,
+    /// Changes of an open file wait in memory: size and times include them, the digest does not. Never true in a
+    /// snapshot.
+    pub has_changes: bool,
 }
 
 impl Metadata {
@@ -56,9 +59,10 @@ impl Metadata {
         self.kind == FileKind::File
     }
 
-    /// Returns the entity tag of a file's content for HTTP, without quotes: its digest and size.
-    pub fn etag(&self) -> String {
-        format!("{}-{:x}", self.digest, self.size)
+    /// Returns the entity tag of a file's content for HTTP, without quotes: its digest and size. `None` while changes
+    /// wait in memory; the attributes in a [`Snapshot`](crate::Snapshot) have the tag of the last commit.
+    pub fn etag(&self) -> Option<String> {
+        (!self.has_changes).then(|| format!("{}-{:x}", self.digest, self.size))
     }
 }
 

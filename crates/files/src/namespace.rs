@@ -3,9 +3,10 @@
 use waxseal::Batch;
 
 use crate::digest::Digest;
-use crate::entry::{Body, Content, Entry, MAX_LINK_BYTES, MAX_XATTR_BYTES, MAX_XATTR_NAME_BYTES};
+use crate::entry::{Body, Content, Entry, MAX_LINK_BYTES, MAX_XATTR_BYTES, MAX_XATTR_NAME_BYTES, Xattrs};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::Verb;
+use crate::families::View;
 use crate::metadata::{FileKind, Metadata, SetAttributes};
 use crate::path::FilePath;
 use crate::records::{ContentId, reclaim_key};
@@ -32,6 +33,8 @@ pub(crate) struct NewContent {
     pub(crate) digest: Digest,
     /// The content has a reclaim record, which goes with the commit.
     pub(crate) recorded: Option<ContentId>,
+    /// The extended attributes that the file gets; `None` leaves it those that it has.
+    pub(crate) xattrs: Option<Xattrs>,
 }
 
 impl Files {
@@ -102,26 +105,33 @@ impl Files {
     fn create(&self, path: &[u8], kind: FileKind, attributes: &SetAttributes, body: Body) -> Result<()> {
         let path = FilePath::parse(path)?;
         self.check_writable()?;
-        let Some(parent) = path.parent() else { return Err(exists(&path)) };
         let mut entry = self.new_entry(kind, attributes)?;
         if let Body::Link(target) = &body {
             entry.metadata.size = target.len() as u64;
         }
         entry.body = body;
-        {
+        self.create_entry(&path, entry, drop)
+    }
+
+    /// Creates an entry. `created` gets it under the lock of its directory, after the commit.
+    pub(crate) fn create_entry<R>(&self, path: &FilePath, entry: Entry, created: impl FnOnce(Entry) -> R) -> Result<R> {
+        let Some(parent) = path.parent() else { return Err(exists(path)) };
+        let created = {
             let _locked = self.shared.namespace.lock([&parent]);
             let view = self.families.latest();
-            let directory = view.directory(&parent).map_err(|error| of_path(error, &path))?;
-            if view.find(&path)?.is_some() {
-                return Err(exists(&path));
+            let directory = view.directory(&parent).map_err(|error| of_path(error, path))?;
+            if view.find(path)?.is_some() {
+                return Err(exists(path));
             }
             let mut batch = self.families.batch();
-            self.families.put_entry(&mut batch, &path, &entry);
+            self.families.put_entry(&mut batch, path, &entry);
             self.touch_directory(&mut batch, &parent, directory, entry.metadata.ctime);
             self.families.commit(batch)?;
-        }
-        self.log(Verb::Create, &path, || shown(&path))?;
-        self.settle()
+            created(entry)
+        };
+        self.log(Verb::Create, path, || shown(path))?;
+        self.settle()?;
+        Ok(created)
     }
 
     /// Gives a file a new content: swaps its entry, or creates it. An entry that is replaced keeps its owner, mode and
@@ -135,7 +145,7 @@ impl Files {
             let _locked = self.shared.namespace.lock([&parent]);
             let view = self.families.latest();
             let directory = view.directory(&parent).map_err(|error| of_path(error, path))?;
-            let old = view.find(path)?;
+            let old = or_damaged(view, path, view.find(path))?;
             let mut released = None;
             match &old {
                 Some(old) => {
@@ -148,13 +158,15 @@ impl Files {
                 }
                 None => self.touch_directory(&mut batch, &parent, directory, entry.metadata.ctime),
             }
+            entry.xattrs = new.xattrs.unwrap_or(entry.xattrs);
             self.families.put_entry(&mut batch, path, &entry);
             if let Some(id) = new.recorded {
                 batch.delete(&self.families.chunks, reclaim_key(id));
             }
             self.families.commit(batch)?;
-            if let Some(old) = &old {
-                self.shared.open_files.unlink(old.metadata.inode);
+            match &old {
+                Some(old) => self.shared.open_files.unlink(old.metadata.inode),
+                None => self.shared.open_files.unlink_tree(path, path.key()), // of a damaged entry
             }
             self.shared.reclaimer.add(released);
             if old.is_some() { Verb::Write } else { Verb::Create }
@@ -165,7 +177,7 @@ impl Files {
     }
 
     /// Removes a file, link, fifo or socket. Handles keep the content of an open file. Errors: as for `stat`;
-    /// `IsDirectory`.
+    /// `IsDirectory`. A damaged entry goes; its content stays, and `fsck` reports it.
     pub fn remove(&self, path: impl AsRef<[u8]>) -> Result<()> {
         self.remove_entry(path.as_ref(), |_, entry, path| match entry.metadata.kind {
             FileKind::Directory => Err(crate::entry::not_a_file(FileKind::Directory).at(path.display())),
@@ -196,14 +208,17 @@ impl Files {
         {
             let _locked = self.shared.namespace.lock_entry(&path);
             let view = self.families.latest();
-            let entry = view.entry(&path)?;
-            check(self, &entry, &path)?;
+            let entry = or_damaged(view, &path, view.entry(&path).map(Some))?;
+            entry.iter().try_for_each(|entry| check(self, entry, &path))?;
             let mut batch = self.families.batch();
             batch.delete(&self.families.entries, path.key());
-            let released = self.release(&mut batch, &entry);
+            let released = entry.as_ref().and_then(|entry| self.release(&mut batch, entry));
             self.touch_directory(&mut batch, &parent, view.directory(&parent)?, self.now());
             self.families.commit(batch)?;
-            self.shared.open_files.unlink(entry.metadata.inode);
+            match &entry {
+                Some(entry) => self.shared.open_files.unlink(entry.metadata.inode),
+                None => self.shared.open_files.unlink_tree(&path, path.key()),
+            }
             self.shared.reclaimer.add(released);
         }
         self.log(Verb::Remove, &path, || shown(&path))?;
@@ -283,6 +298,15 @@ impl Files {
             }
         }
         self.settle()
+    }
+}
+
+/// Returns `None` for an entry that is damaged and has nothing below it: it may be removed and replaced. Its content is
+/// not known, and stays.
+fn or_damaged(view: View<'_>, path: &FilePath, found: Result<Option<Entry>>) -> Result<Option<Entry>> {
+    match found {
+        Err(error) if error.is_corruption() && !view.has_children(path)? => Ok(None),
+        found => found,
     }
 }
 

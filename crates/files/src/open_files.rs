@@ -1,6 +1,6 @@
 //! The files that handles have open, by inode number.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -37,6 +37,12 @@ pub(crate) struct OpenFile {
 }
 
 impl OpenFile {
+    /// Returns a file with one handle of its own, in no table.
+    pub(crate) fn detached(inode: u64, state: FileState) -> Arc<OpenFile> {
+        let (own_bytes, store_bytes) = (AtomicUsize::new(0), Arc::default());
+        Arc::new(OpenFile { inode, state: RwLock::new(state), own_bytes, store_bytes })
+    }
+
     pub(crate) fn inode(&self) -> u64 {
         self.inode
     }
@@ -96,6 +102,11 @@ impl OpenFiles {
     /// Returns all open files.
     pub(crate) fn all(&self) -> Vec<Arc<OpenFile>> {
         lock(&self.table).values().map(|opened| Arc::clone(&opened.file)).collect()
+    }
+
+    /// Returns the inode numbers of all open files.
+    pub(crate) fn inodes(&self) -> HashSet<u64> {
+        lock(&self.table).keys().copied().collect()
     }
 
     /// Returns the file with the most changed bytes.
@@ -159,8 +170,12 @@ impl OpenFiles {
         }
     }
 
-    /// Notes that everything below a path was removed. The caller holds the whole namespace.
+    /// Notes that a path and everything below it was removed, from a key on. The caller holds the whole namespace, or
+    /// nothing is below.
     pub(crate) fn unlink_tree(&self, path: &FilePath, from: &[u8]) {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return;
+        }
         for file in self.all() {
             let mut state = file.write();
             if state.path.as_ref().is_some_and(|own| (own == path || own.is_below(path)) && own.key() >= from) {

@@ -48,13 +48,15 @@ pub(crate) struct Pin {
 }
 
 impl Reclaimer {
-    /// Reads the reclaim records of a store.
+    /// Reads the reclaim records of a store. Damaged ones stay with their content, and `fsck` reports them.
     pub(crate) fn load(families: &Families) -> Result<Arc<Reclaimer>> {
         let mut due = BTreeMap::new();
         for record in families.chunks.range(all_reclaims()) {
-            let (key, value) = record?;
-            let (content, chunks) = parse_reclaim(&key, &value)?;
-            due.insert(content, chunks);
+            match record {
+                Ok((key, value)) => due.extend(parse_reclaim(&key, &value)),
+                Err(error) if error.is_corruption() => {}
+                Err(error) => return Err(error.into()),
+            }
         }
         Ok(Arc::new(Reclaimer { state: Signal::new(State { due, ..State::default() }) }))
     }

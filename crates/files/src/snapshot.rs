@@ -29,7 +29,7 @@ use crate::walk::{List, Walk};
 #[derive(Clone)]
 pub struct Snapshot {
     families: Families,
-    at: waxseal::Snapshot,
+    pub(crate) at: waxseal::Snapshot,
 }
 
 impl Snapshot {
@@ -68,12 +68,15 @@ impl Snapshot {
 
     /// Opens a file for reads at positions. Errors: as for `read`.
     pub fn open(&self, path: impl AsRef<[u8]>) -> Result<SnapshotFile> {
-        let path = FilePath::parse(path.as_ref())?;
-        let entry = self.view().entry(&path)?;
+        self.open_path(&FilePath::parse(path.as_ref())?)
+    }
+
+    pub(crate) fn open_path(&self, path: &FilePath) -> Result<SnapshotFile> {
+        let entry = self.view().entry(path)?;
         if entry.metadata.kind != FileKind::File {
             return Err(not_a_file(entry.metadata.kind).at(path.display()));
         }
-        Ok(SnapshotFile { snapshot: self.clone(), path, entry })
+        Ok(SnapshotFile { snapshot: self.clone(), path: path.clone(), entry })
     }
 
     /// Returns the target of a symbolic link. Errors: as for `stat`; `Invalid` if it is none.
@@ -144,9 +147,9 @@ fn exists(metadata: Result<Metadata>) -> Result<bool> {
 /// A file in a snapshot.
 #[derive(Clone)]
 pub struct SnapshotFile {
-    snapshot: Snapshot,
-    path: FilePath,
-    entry: Entry,
+    pub(crate) snapshot: Snapshot,
+    pub(crate) path: FilePath,
+    pub(crate) entry: Entry,
 }
 
 impl SnapshotFile {
@@ -178,10 +181,7 @@ impl Files {
         let path = FilePath::parse(path.as_ref())?;
         let mut metadata = self.families.latest().metadata(&path)?;
         if let Some(file) = self.shared.open_files.find(metadata.inode) {
-            let state = file.read();
-            if state.is_changed() {
-                metadata = state.current().metadata;
-            }
+            metadata = file.read().metadata(); // at least as new, even if a flush comes in between
         }
         Ok(metadata)
     }

@@ -155,7 +155,7 @@ impl FileStore {
     /// [options](FileStoreOptions).
     ///
     /// Errors: `Invalid` if a family of this name holds other records, or if there is none and the store was opened for
-    /// reading; `Corruption` if the header or a reclaim record is damaged. Costs a scan of the reclaim records, which
+    /// reading; `Corruption` if the header is damaged. Costs a scan of the reclaim records, which
     /// are few, whatever the number of files.
     pub fn open(db: &Db, name: &str) -> Result<FileStore> {
         FileStoreOptions::new().open(db, name)
@@ -272,7 +272,8 @@ impl Files {
             if !state.is_changed() {
                 return Ok(());
             }
-            self.commit_changes(file, &mut state)?;
+            let committed = self.commit_changes(file, &mut state);
+            committed.map_err(|error| path.iter().fold(error, |error, path| error.at(path.display())))?;
             break;
         }
         let path = file.read().path.clone();

@@ -1,12 +1,12 @@
 //! Operations on trees: remove, copy, disk use, find.
 
 use crate::entry::Entry;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::events::Verb;
 use crate::glob::matches;
 use crate::metadata::{FileKind, SetAttributes};
 use crate::namespace::is_root;
-use crate::path::{FilePath, path_of};
+use crate::path::FilePath;
 use crate::records::{ContentId, reclaim_key, reclaim_value};
 use crate::rename::MAX_TREE_ENTRIES;
 use crate::snapshot::Snapshot;
@@ -98,8 +98,8 @@ impl Files {
     ///
     /// Up to a million entries this is one atomic step. A larger tree goes in steps of a million entries from its end,
     /// so that what is left is always a tree. Has the namespace to itself meanwhile. Costs a scan of the entries and a
-    /// record for each file with chunks; their content is deleted afterwards. Errors: as for `stat`; `Busy` for the
-    /// root.
+    /// record for each file with chunks; their content is deleted afterwards. Damaged entries go, too; their content
+    /// stays, and `fsck` reports it. Errors: as for `stat`; `Busy` for the root.
     pub fn remove_tree(&self, path: impl AsRef<[u8]>) -> Result<()> {
         self.remove_tree_by(path.as_ref(), MAX_TREE_ENTRIES)
     }
@@ -112,8 +112,14 @@ impl Files {
         let mut removed = 0;
         {
             let _locked = self.shared.namespace.lock_tree();
-            self.families.latest().metadata(&path)?;
-            while let Some(count) = self.remove_end(&path, &parent, most)? {
+            match self.families.latest().metadata(&path) {
+                Err(error) if error.is_corruption() => {}
+                known => drop(known?),
+            }
+            let mut is_removed = false;
+            while !is_removed {
+                let count;
+                (count, is_removed) = self.remove_end(&path, &parent, most)?;
                 removed += count;
             }
         }
@@ -124,40 +130,57 @@ impl Files {
         self.settle()
     }
 
-    /// Removes the last entries of a tree. Returns their number; `None` if there were none.
-    fn remove_end(&self, path: &FilePath, parent: &FilePath, most: usize) -> Result<Option<usize>> {
+    /// Removes the last entries of a tree. Returns their number, and whether they were all. The content of a damaged
+    /// entry is not known, and stays.
+    fn remove_end(&self, path: &FilePath, parent: &FilePath, most: usize) -> Result<(usize, bool)> {
         let view = self.families.latest();
         let mut cursor = view.entries(path.subtree());
         let (mut contents, mut count, mut first) = (Vec::<(ContentId, u32)>::new(), 0, Vec::new());
-        cursor.last()?;
-        while cursor.valid() && count < most {
-            let content = Entry::decode_stored_content(cursor.value());
-            contents.extend(content.map_err(|error: Error| error.at(path_of(cursor.key())))?);
-            first.clear();
-            first.extend_from_slice(cursor.key());
-            count += 1;
-            cursor.prev()?;
+        // The handles of an open file may add chunks.
+        let open = self.shared.open_files.inodes();
+        let mut moved = cursor.last();
+        while count < most {
+            match moved {
+                Ok(()) if !cursor.valid() => {
+                    first = path.key().to_vec();
+                    break;
+                }
+                Ok(()) => {
+                    if let Ok((inode, Some((id, chunks)))) = Entry::decode_stored_content(cursor.value()) {
+                        contents.push((id, if open.contains(&inode) { u32::MAX } else { chunks }));
+                    }
+                    first.clear();
+                    first.extend_from_slice(cursor.key());
+                    count += 1;
+                }
+                Err(error) if error.is_corruption() => {}
+                Err(error) => return Err(error.into()),
+            }
+            moved = cursor.prev();
         }
-        if count == 0 {
-            return Ok(None);
-        }
+        let is_all = first == path.key();
         let mut batch = self.families.batch();
         batch.delete_range(&self.families.entries, &first[..]..&path.end());
-        // Handles of open files may add chunks.
-        let has_open_files = !self.shared.open_files.all().is_empty();
-        for (content, chunks) in &mut contents {
-            if has_open_files {
-                *chunks = u32::MAX;
-            }
+        for (content, chunks) in &contents {
             batch.put(&self.families.chunks, reclaim_key(*content), reclaim_value(*chunks));
         }
-        if first == path.key() {
+        if is_all {
             self.touch_directory(&mut batch, parent, view.directory(parent)?, self.now());
         }
         self.families.commit(batch)?;
         self.shared.open_files.unlink_tree(path, &first);
         self.shared.reclaimer.add(contents);
-        Ok(Some(count))
+        Ok((count, is_all))
+    }
+
+    /// Copies a directory, link, fifo or socket, with its extended attributes in the same commit.
+    fn copy_entry(&self, old: Entry, path: &FilePath) -> Result<()> {
+        let metadata = old.metadata;
+        let attributes =
+            SetAttributes::new().mode(metadata.mode).owner(metadata.uid, metadata.gid).mtime(metadata.mtime);
+        let mut entry = self.new_entry(metadata.kind, &attributes)?;
+        (entry.metadata.size, entry.body, entry.xattrs) = (metadata.size, old.body, old.xattrs);
+        self.create_entry(path, entry, drop)
     }
 
     /// Copies a tree as it is now: entry by entry, directories first. The new path must not exist. Errors: as for
@@ -175,19 +198,9 @@ impl Files {
                 true => FilePath::parse(&[&to.display()[..], b"/", &path].concat())?,
                 false => old.moved(&from, &to),
             };
-            let attributes =
-                SetAttributes::new().mode(metadata.mode).owner(metadata.uid, metadata.gid).mtime(metadata.mtime);
             match metadata.kind {
-                FileKind::File => {
-                    self.copy_from(&snapshot, &path, &new.display())?;
-                    continue;
-                }
-                FileKind::Directory => self.mkdir_with(new.display(), &attributes)?,
-                FileKind::Link => self.symlink_with(snapshot.read_link(&path)?, new.display(), &attributes)?,
-                kind => self.create_node(new.display(), kind, &attributes)?,
-            }
-            for name in snapshot.xattrs(&path)? {
-                self.set_xattr(new.display(), &name, snapshot.xattr(&path, &name)?, Default::default())?;
+                FileKind::File => self.copy_from(&snapshot, &path, &new.display())?,
+                _ => self.copy_entry(snapshot.view().entry(&old)?, &new)?,
             }
         }
         Ok(())

@@ -20,7 +20,8 @@ pub struct DirEntry {
 /// The entries of a directory in the order of their names. Costs a step for each entry, and a seek for each directory
 /// among them.
 ///
-/// The list is of one point in time: it pins a snapshot until it is dropped. After an error it ends.
+/// The list is of one point in time: it pins a snapshot until it is dropped. A damaged entry is an error of the kind
+/// `Corruption`, and the list goes on behind it and what is below it. After another error it ends.
 #[must_use = "iterators are lazy"]
 pub struct List {
     cursor: Cursor,
@@ -56,12 +57,23 @@ impl List {
         self.cursor.value()
     }
 
+    /// Returns the path of the entry that the list returned last.
+    pub(crate) fn path(&self) -> Vec<u8> {
+        path_of(self.cursor.key())
+    }
+
     fn advance(&mut self) -> Result<Option<DirEntry>> {
-        match std::mem::replace(&mut self.next, Next::Step) {
-            Next::First => self.cursor.first()?,
-            Next::Seek(key) => self.cursor.seek(key)?,
-            Next::Step => self.cursor.next()?,
+        let moved = match std::mem::replace(&mut self.next, Next::Step) {
+            Next::First => self.cursor.first(),
+            Next::Seek(key) => self.cursor.seek(key),
+            Next::Step => self.cursor.next(),
             Next::Ended => return Ok(None),
+        };
+        if let Err(error) = moved {
+            if !error.is_corruption() {
+                self.next = Next::Ended;
+            }
+            return Err(error.into());
         }
         if !self.cursor.valid() {
             self.next = Next::Ended;
@@ -73,13 +85,15 @@ impl List {
             return Err(no_name(key));
         }
         if !is_whole {
-            let path = path_of(&key[..self.prefix.len() + name.len()]);
-            return Err(Error::corruption("entries below a directory that is missing").at(path));
+            let directory = &key[..self.prefix.len() + name.len()];
+            self.next = Next::Seek(end_of(directory));
+            return Err(Error::corruption("entries below a directory that is missing").at(path_of(directory)));
         }
-        let metadata = Entry::decode_metadata(self.cursor.value()).map_err(|error| error.at(path_of(key)))?;
-        if metadata.is_directory() {
+        let metadata = Entry::decode_metadata(self.cursor.value()).map_err(|error| error.at(path_of(key)));
+        if metadata.as_ref().map_or(true, Metadata::is_directory) {
             self.next = Next::Seek(end_of(key));
         }
+        let metadata = metadata?;
         Ok(Some(DirEntry { name: name.to_vec(), metadata }))
     }
 }
@@ -88,11 +102,7 @@ impl Iterator for List {
     type Item = Result<DirEntry>;
 
     fn next(&mut self) -> Option<Result<DirEntry>> {
-        let entry = self.advance();
-        if entry.is_err() {
-            self.next = Next::Ended;
-        }
-        entry.transpose()
+        self.advance().transpose()
     }
 }
 
@@ -108,7 +118,8 @@ pub struct WalkEntry {
 
 /// The entries of a tree, depth first: each directory before its entries, these in the order of their names. One scan.
 ///
-/// The walk is of one point in time: it pins a snapshot until it is dropped. After an error it ends.
+/// The walk is of one point in time: it pins a snapshot until it is dropped. A damaged entry is an error of the kind
+/// `Corruption`, and the walk goes on behind it. After another error it ends.
 #[must_use = "iterators are lazy"]
 pub struct Walk {
     cursor: Cursor,
@@ -127,12 +138,19 @@ impl Walk {
         Walk { cursor, state: WalkState::Begins }
     }
 
-    /// Moves to the next entry, and passes key and value to `visit`. `None` at the end.
+    /// Moves to the next entry, and passes key and value to `visit`. `None` at the end. After `Corruption` the walk goes
+    /// on behind the damage.
     pub(crate) fn visit<R>(&mut self, visit: impl FnOnce(&[u8], &[u8]) -> R) -> Result<Option<R>> {
-        match std::mem::replace(&mut self.state, WalkState::Ended) {
-            WalkState::Begins => self.cursor.first()?,
-            WalkState::Walks => self.cursor.next()?,
+        let moved = match std::mem::replace(&mut self.state, WalkState::Ended) {
+            WalkState::Begins => self.cursor.first(),
+            WalkState::Walks => self.cursor.next(),
             WalkState::Ended => return Ok(None),
+        };
+        if let Err(error) = moved {
+            if error.is_corruption() {
+                self.state = WalkState::Walks;
+            }
+            return Err(error.into());
         }
         if !self.cursor.valid() {
             return Ok(None);
@@ -167,10 +185,6 @@ impl Iterator for Walk {
     type Item = Result<WalkEntry>;
 
     fn next(&mut self) -> Option<Result<WalkEntry>> {
-        let entry = self.visit(Walk::entry).transpose()?.flatten();
-        if entry.is_err() {
-            self.state = WalkState::Ended;
-        }
-        Some(entry)
+        Some(self.visit(Walk::entry).transpose()?.flatten())
     }
 }

@@ -7,7 +7,7 @@ use waxseal::Batch;
 
 use crate::content::{ChunkSink, visit_stored};
 use crate::digest::Digest;
-use crate::entry::{Chunks, Content, Entry, MAX_INLINE_BYTES, chunk_count, not_a_file};
+use crate::entry::{Chunks, Content, MAX_INLINE_BYTES, Xattrs, chunk_count, not_a_file};
 use crate::error::{Error, ErrorKind, Result};
 use crate::metadata::{FileKind, Metadata, SetAttributes};
 use crate::namespace::{NewContent, of_path};
@@ -88,12 +88,13 @@ impl Files {
             size: 0,
             stream: None,
             expected: None,
+            xattrs: None,
             has_failed: false,
         })
     }
 
-    /// Copies a file: content, owner, mode, time of the last change and extended attributes. Replaces an existing file,
-    /// as a whole-file write does. Errors: as for `read` and `write`.
+    /// Copies a file: content, owner, mode, time of the last change and extended attributes, in one atomic step.
+    /// Replaces an existing file, as a whole-file write does; its extended attributes go. Errors: as for `read` and `write`.
     ///
     /// The copy is of one point in time. Holes stay holes. Every byte is verified on the way.
     pub fn copy(&self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> Result<()> {
@@ -109,6 +110,7 @@ impl Files {
             SetAttributes::new().mode(metadata.mode).owner(metadata.uid, metadata.gid).mtime(metadata.mtime);
         let mut writer = self.writer_with(to, &attributes)?;
         writer.expected = Some((metadata.digest, metadata.size));
+        writer.xattrs = Some(entry.xattrs.clone());
         match entry.content().map_err(|error| error.at(from.display()))? {
             Content::Inline(bytes) => writer.push(bytes)?,
             Content::Chunks(chunks) => {
@@ -116,11 +118,7 @@ impl Files {
             }
         }
         writer.finish().map_err(|error| if error.is_corruption() { error.at(from.display()) } else { error })?;
-        self.copy_xattrs(&entry, to)
-    }
-
-    fn copy_xattrs(&self, entry: &Entry, to: &[u8]) -> Result<()> {
-        entry.xattrs.iter().try_for_each(|(name, value)| self.set_xattr(to, name, value, Default::default()))
+        Ok(())
     }
 }
 
@@ -139,6 +137,8 @@ pub struct Writer {
     stream: Option<Stream>,
     /// Digest and size that the content must have.
     expected: Option<(Digest, u64)>,
+    /// The extended attributes that the file gets; `None` leaves it those that it has.
+    xattrs: Option<Xattrs>,
     /// A write has failed, so that content is missing.
     has_failed: bool,
 }
@@ -202,7 +202,7 @@ impl Writer {
         let families = &self.fs.families;
         let mut batch = families.batch();
         let stream = stream_of(&self.fs, self.chunk_bytes, &mut self.stream, &mut batch)?;
-        stream.sink.push(families, &mut batch, &self.buffer);
+        stream.sink.push(families, &mut batch, &self.buffer)?;
         self.buffer.clear();
         families.commit(batch)
     }
@@ -217,12 +217,16 @@ impl Writer {
             self.commit_chunk()?;
         }
         let mut batch = self.fs.families.batch();
-        stream_of(&self.fs, self.chunk_bytes, &mut self.stream, &mut batch)?.sink.skip(chunks);
+        stream_of(&self.fs, self.chunk_bytes, &mut self.stream, &mut batch)?.sink.skip(
+            &self.fs.families,
+            &mut batch,
+            chunks,
+        )?;
         self.size += u64::from(chunks) * u64::from(self.chunk_bytes);
         self.fs.families.commit(batch)
     }
 
-    fn write_in_one_batch(self, bytes: &[u8]) -> Result<Metadata> {
+    fn write_in_one_batch(mut self, bytes: &[u8]) -> Result<Metadata> {
         let fs = &self.fs;
         let mut batch = fs.families.batch();
         let size = bytes.len() as u64;
@@ -230,12 +234,14 @@ impl Writer {
             true => (Content::Inline(bytes.to_vec()), Digest::of_chunk(0, bytes)),
             false => {
                 let mut sink = ChunkSink::new(fs.shared.ids.next(&fs.families)?, self.chunk_bytes);
-                bytes.chunks(self.chunk_bytes as usize).for_each(|chunk| sink.push(&fs.families, &mut batch, chunk));
-                sink.finish(&fs.families, &mut batch)?
+                let mut chunks = bytes.chunks(self.chunk_bytes as usize);
+                chunks.try_for_each(|chunk| sink.push(&fs.families, &mut batch, chunk))?;
+                sink.finish()
             }
         };
         self.check_expected(digest, size)?;
-        fs.swap(&self.path, &self.attributes, NewContent { batch, content, size, digest, recorded: None })
+        let new = NewContent { batch, content, size, digest, recorded: None, xattrs: self.xattrs.take() };
+        self.fs.swap(&self.path, &self.attributes, new)
     }
 
     /// Appends a whole content, chunk by chunk. Nothing was written before.
@@ -275,13 +281,16 @@ impl Writer {
         };
         let fs = self.fs.clone();
         let mut batch = fs.families.batch();
-        if !self.buffer.is_empty() {
-            stream.sink.push(&fs.families, &mut batch, &self.buffer);
-        }
         let (id, size) = (stream.sink.id, self.size);
-        let finished = stream.sink.finish(&fs.families, &mut batch).and_then(|(content, digest)| {
+        let last = match self.buffer.is_empty() {
+            true => Ok(()),
+            false => stream.sink.push(&fs.families, &mut batch, &self.buffer),
+        };
+        let finished = last.and_then(|()| {
+            let (content, digest) = stream.sink.finish();
             self.check_expected(digest, size)?;
-            fs.swap(&self.path, &self.attributes, NewContent { batch, content, size, digest, recorded: Some(id) })
+            let new = NewContent { batch, content, size, digest, recorded: Some(id), xattrs: self.xattrs.take() };
+            fs.swap(&self.path, &self.attributes, new)
         });
         if finished.is_err() && fs.families.chunks.contains(reclaim_key(id))? {
             fs.shared.reclaimer.add([(id, u32::MAX)]);

@@ -160,3 +160,24 @@ fn more_holes_than_an_entry_lists_are_filled() {
     }
     assert_clean(&fs);
 }
+
+/// The holes that an entry cannot list are filled in one batch, which is bounded: the write fails before anything changes.
+#[test]
+fn holes_that_are_too_large_to_fill_are_refused_at_once() {
+    let fs = memory();
+    let file = fs.open_with("comb", &OpenOptions::new().read(true).write(true).create(true)).unwrap();
+    let (mut teeth, gap) = (0u64, 30_001);
+    while file.write_at(b"x", (teeth * gap + gap - 1) * 4096).is_ok() {
+        teeth += 1;
+        assert!(teeth < 2000, "a flush would fill {} chunks", (teeth - 1024) * (gap - 1));
+    }
+    assert_eq!(teeth, 1024 + 2, "two holes of 30,000 chunks can be filled");
+    let size = file.metadata().size;
+    fails(file.write_at(b"x", (teeth * gap + gap - 1) * 4096), ErrorKind::TooLarge);
+    fails(file.set_len(size + (1 << 40)), ErrorKind::TooLarge);
+    assert_eq!(file.metadata().size, size);
+    file.write_at(b"y", size).unwrap(); // behind the last tooth
+    file.close().unwrap();
+    assert_eq!(fs.stat("comb").unwrap().allocated, (1026 + 60_000) * 4096);
+    assert!(fs.fsck().unwrap().is_clean());
+}

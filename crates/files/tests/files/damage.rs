@@ -100,6 +100,17 @@ fn fsck_finds_records_that_do_not_agree() {
             let chunks = fs.db().column_family("files-chunks").unwrap();
             chunks.put(chunk_key(contents(fs)[0], 7), "chunk").unwrap();
         }),
+        ("inode 2 has two entries", |fs| {
+            let entries = fs.db().column_family("files").unwrap();
+            entries.put("twin", entries.get("dir").unwrap().unwrap()).unwrap();
+        }),
+        ("a greater one is in use", |fs| {
+            fs.db().column_family("files-chunks").unwrap().put("n", 3u64.to_le_bytes()).unwrap();
+        }),
+        ("the counter of numbers is missing", |fs| {
+            fs.db().column_family("files-chunks").unwrap().delete("n").unwrap();
+        }),
+        ("has not 8 bytes", |fs| fs.db().column_family("files-chunks").unwrap().put("n", "3").unwrap()),
         ("an entry and a reclaim record", |fs| {
             let key = [&b"r"[..], &contents(fs)[0].swap_bytes().to_le_bytes()].concat();
             fs.db().column_family("files-chunks").unwrap().put(key, [1, 2]).unwrap();
@@ -184,7 +195,7 @@ fn flipped_bits_never_change_a_byte_that_is_read() {
     let stored: Vec<(PathBuf, u64)> = disk
         .files(DIR)
         .into_iter()
-        .filter(|name| name.ends_with(".tbl") || name.ends_with(".blob"))
+        .filter(|name| name.ends_with(".tbl") || name.ends_with(".val"))
         .map(|name| Path::new(DIR).join(name))
         .map(|path| (path.clone(), disk.read_all(&path).unwrap().len() as u64 * 8))
         .collect();
@@ -213,4 +224,183 @@ fn flipped_bits_never_change_a_byte_that_is_read() {
         }
     }
     assert!(intact > 0 && refused > 0, "{intact} reads intact, {refused} refused");
+}
+
+/// One entry that does not decode: the others are listed, and it is removed or replaced like any other.
+#[test]
+fn a_damaged_entry_is_one_error_and_not_the_end() {
+    let fs = memory();
+    fs.mkdir("dir").unwrap();
+    fs.mkdir("dir/lost").unwrap();
+    for name in ["dir/a", "dir/b", "dir/c", "dir/lost/below"] {
+        fs.write(name, bytes(5_000, 1)).unwrap();
+    }
+    let entries = fs.db().column_family("files").unwrap();
+    entries.put("dir\0b", [1, 1]).unwrap();
+    entries.put("dir\0lost", [1, 2]).unwrap();
+    let listed: Vec<_> = fs.list("dir").unwrap().map(|entry| entry.map(|entry| entry.name)).collect();
+    let names: Vec<_> = listed.iter().map(|entry| entry.as_deref().unwrap_or(b"?")).collect();
+    assert_eq!(names, [&b"a"[..], b"?", b"c", b"?"]);
+    let errors: Vec<_> = listed.iter().filter_map(|entry| entry.as_ref().err()).collect();
+    assert_eq!(errors.iter().map(|error| error.path().unwrap()).collect::<Vec<_>>(), [&b"dir/b"[..], b"dir/lost"]);
+    assert_eq!(fs.list_after("dir", "b").unwrap().map(|entry| entry.is_ok()).collect::<Vec<_>>(), [true, false]);
+    let walked: Vec<bool> = fs.walk("").unwrap().map(|entry| entry.is_ok()).collect();
+    assert_eq!(walked, [true, true, true, false, true, false, true]);
+    let read: Vec<bool> = fs.read_dir("dir").unwrap().map(|file| file.is_ok()).collect();
+    assert_eq!(read, [true, false, true, false]);
+    assert_eq!(fs.verify("").unwrap().faults, 2);
+    fails(fs.remove_dir("dir"), ErrorKind::NotEmpty);
+    fails(fs.remove("dir/lost"), ErrorKind::Corruption); // it may be a directory
+    fails(fs.write("dir/lost", ""), ErrorKind::Corruption);
+    fs.write("dir/b", "replaced").unwrap();
+    assert_eq!(fs.read("dir/b").unwrap(), b"replaced");
+    entries.put("dir\0b", [1, 1]).unwrap();
+    fs.remove("dir/b").unwrap();
+    assert!(!fs.exists("dir/b").unwrap());
+    fs.remove_tree("dir/lost").unwrap();
+    assert_eq!(fs.list("dir").unwrap().filter(Result::is_ok).count(), 2);
+    entries.put("dir\0c", [1, 1]).unwrap();
+    fs.remove_tree("dir").unwrap();
+    fs.reclaim().unwrap();
+    let report = fs.fsck().unwrap();
+    assert_eq!((report.entries, report.contents), (1, 0));
+    assert!(report.faults > 0 && report.problems.iter().all(|problem| problem.fault.contains("belongs to no file")));
+}
+
+/// A handle of a file whose entry was damaged and replaced does not write to the new file.
+#[test]
+fn a_handle_lets_a_replaced_damaged_entry_go() {
+    let fs = memory();
+    fs.write("file", "old").unwrap();
+    let file = fs.open_with("file", &OpenOptions::new().write(true)).unwrap();
+    fs.db().column_family("files").unwrap().put("file", [1, 1]).unwrap();
+    fs.write("file", "new").unwrap();
+    file.write_at(b"OLD", 0).unwrap();
+    file.close().unwrap();
+    assert_eq!(fs.read("file").unwrap(), b"new");
+}
+
+#[test]
+fn a_damaged_reclaim_record_does_not_keep_the_store_shut() {
+    let disk = SimFs::new(13);
+    let db = open(&disk).unwrap();
+    let fs = small_chunks(&db);
+    let chunks = db.column_family("files-chunks").unwrap();
+    fs.write("file", bytes(9_000, 1)).unwrap();
+    fs.write("gone", bytes(9_000, 2)).unwrap();
+    fs.remove("gone").unwrap();
+    chunks.put(b"r\0\0\0\0\0\0\x0f\xff", [1]).unwrap();
+    chunks.put(b"r\xff", [1, 2]).unwrap();
+    drop(fs);
+    let fs = FileStore::open(&db, "files").unwrap();
+    assert_eq!((fs.waiting_to_reclaim(), fs.reclaim().unwrap()), (1, 1), "the record that is whole");
+    assert_eq!(fs.read("file").unwrap(), bytes(9_000, 1));
+    let report = fs.fsck().unwrap();
+    assert_eq!((report.faults, report.chunks), (2, 3), "{:?}", report.problems);
+}
+
+/// Bytes that no compression shortens.
+fn noise(length: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 24) as u8
+    };
+    (0..length).map(|_| next()).collect()
+}
+
+/// Changes several bytes of a content in the table or value file that holds it.
+fn destroy(disk: &SimFs, content: &[u8]) {
+    let needle = &content[content.len() / 2..][..16];
+    let places: Vec<(PathBuf, usize)> = disk
+        .files(DIR)
+        .into_iter()
+        .filter(|name| name.ends_with(".tbl") || name.ends_with(".val"))
+        .map(|name| Path::new(DIR).join(name))
+        .filter_map(|path| {
+            let bytes = disk.read_all(&path).unwrap();
+            let place = bytes.windows(16).position(|window| window == needle)?;
+            Some((path, place))
+        })
+        .collect();
+    assert_eq!(places.len(), 1, "{places:?}");
+    let (path, place) = &places[0];
+    (0..12).for_each(|byte| disk.flip(path, (*place as u64 + byte) * 8 + byte % 8).unwrap());
+}
+
+/// Damage below the families, in the midst of a file's chunks: it is that file's alone, and `fsck` goes on behind it.
+#[test]
+fn damage_of_a_chunk_is_that_of_its_file_alone() {
+    let disk = SimFs::new(14);
+    let db = open(&disk).unwrap();
+    let fs = small_chunks(&db);
+    let contents: Vec<(&str, Vec<u8>)> =
+        ["a", "z", "b"].iter().zip(1..).map(|(name, n)| (*name, noise(12_000, n))).collect();
+    for (name, content) in &contents {
+        fs.write(name, content).unwrap(); // the chunks of `z` come before those of `b`
+    }
+    db.settle().unwrap();
+    db.close().unwrap();
+    drop((fs, db));
+    disk.settle();
+    disk.reboot(Crash::Process);
+    destroy(&disk, &contents[1].1[8192..]); // short enough for a table
+    let db = open(&disk).unwrap();
+    let fs = FileStore::open(&db, "files").unwrap();
+    let read: Vec<_> = fs.read_dir("").unwrap().map(|file| file.map(|(_, content)| content.unwrap())).collect();
+    assert!(read[0].as_ref().is_ok_and(|content| *content == contents[0].1), "{:?}", read[0].as_ref().err());
+    assert!(read[1].as_ref().is_ok_and(|content| *content == contents[2].1), "{:?}", read[1].as_ref().err());
+    let error = read[2].as_ref().unwrap_err();
+    assert_eq!((error.kind(), error.path()), (ErrorKind::Corruption, Some(&b"z"[..])));
+    assert_eq!(fs.verify("").unwrap().faults, 1);
+    let report = fs.fsck().unwrap();
+    assert_eq!((report.entries, report.contents), (4, 3));
+    assert!(report.faults > 0 && report.problems.iter().all(|problem| problem.path == b"z"), "{:?}", report.problems);
+    fs.remove("z").unwrap();
+    assert_eq!(fs.read("b").unwrap(), contents[2].1);
+}
+
+/// The store is full: a writer gets the error of its own file, although another one waits with more changes.
+#[test]
+fn a_writer_gets_the_error_of_its_own_file() {
+    let disk = SimFs::new(15);
+    let db = open(&disk).unwrap();
+    let fs = FileStore::open(&db, "files").unwrap();
+    let options = OpenOptions::new().read(true).write(true).create(true);
+    let (large, small) = (fs.open_with("large", &options).unwrap(), fs.open_with("small", &options).unwrap());
+    disk.set_free_space(Some(0));
+    let part = bytes(1 << 20, 1);
+    let mut place = 0;
+    let first = loop {
+        match large.write_at(&part, place) {
+            Ok(()) => place += 1 << 20,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!((first.kind(), first.path()), (ErrorKind::NoSpace, Some(&b"large"[..])));
+    assert!(place > 60 << 20, "{place} bytes waited");
+    small.write_at(b"small", 0).unwrap(); // fits into the log, and is committed instead
+    assert_eq!(fs.read("small").unwrap(), b"small");
+    disk.set_free_space(None);
+    large.set_len(0).unwrap();
+}
+
+/// An open file elsewhere does not make the reclaim records of a tree worse: its contents go chunk by chunk.
+#[test]
+fn a_removed_tree_is_reclaimed_as_well_beside_an_open_file() {
+    let db = open(&SimFs::new(16)).unwrap();
+    let fs = small_chunks(&db);
+    fs.mkdir("tree").unwrap();
+    fs.write("tree/open", bytes(9_000, 1)).unwrap();
+    fs.write("tree/shut", bytes(9_000, 2)).unwrap();
+    let file = fs.open("tree/open").unwrap();
+    let ids = contents(&fs);
+    fs.remove_tree("tree").unwrap();
+    let chunks = db.column_family("files-chunks").unwrap();
+    let record = |id: u64| chunks.get([&b"r"[..], &id.swap_bytes().to_le_bytes()].concat()).unwrap().unwrap().to_vec();
+    assert_eq!((record(ids[1]), record(ids[0]).len()), (vec![1, 3], 6), "3 chunks; any number of chunks");
+    drop(file);
+    assert_clean(&fs);
 }

@@ -1,5 +1,7 @@
 //! Open files: changes that wait in memory, flushes, removed and renamed files.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use waxseal_files::{ErrorKind, File, Files, OpenOptions, SetAttributes};
 
 use crate::store::{assert_clean, bytes, fails, memory};
@@ -241,4 +243,64 @@ fn writers_of_one_file_change_different_parts() {
     let expected: Vec<u8> = (0..size).map(|at| (at / 512 % 4) as u8 + 2).collect();
     assert!(fs.read("file").unwrap() == expected);
     assert_clean(&fs);
+}
+
+/// Another thread removes the file as soon as it is there: the handle is that of the file that was created.
+#[test]
+fn a_new_file_is_opened_as_it_was_created() {
+    let fs = memory();
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_done.load(Ordering::Relaxed) {
+                let _ = fs.remove("file");
+            }
+        });
+        let options = OpenOptions::new().read(true).write(true).create_new(true);
+        for n in 0..400 {
+            match fs.open_with("file", &options) {
+                Ok(file) => assert_eq!(file.metadata().size, 0),
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Exists, "{n}: {error}"),
+            }
+        }
+        is_done.store(true, Ordering::Relaxed);
+    });
+}
+
+/// The size that `stat` returns never goes back, while a handle grows the file and flushes it.
+#[test]
+fn a_file_that_grows_never_looks_smaller() {
+    let fs = memory();
+    let file = open(&fs, "file");
+    std::thread::scope(|scope| {
+        let growing = scope.spawn(|| {
+            for _ in 0..1500 {
+                file.append(b"x").unwrap();
+                file.flush().unwrap();
+            }
+        });
+        let mut last = 0;
+        while !growing.is_finished() {
+            let size = fs.stat("file").unwrap().size;
+            assert!(size >= last, "{size} after {last}");
+            last = size;
+        }
+    });
+}
+
+#[test]
+fn the_tag_of_a_file_is_that_of_its_content_or_none() {
+    let fs = memory();
+    fs.write("file", "before").unwrap();
+    let before = fs.stat("file").unwrap();
+    let file = open(&fs, "file");
+    assert_eq!((fs.stat("file").unwrap(), file.metadata()), (before, before));
+    file.append(b" and after").unwrap();
+    let waiting = fs.stat("file").unwrap();
+    assert!(waiting.has_changes && waiting.etag().is_none() && file.metadata().etag().is_none(), "{waiting:?}");
+    assert_eq!((waiting.size, fs.snapshot().stat("file").unwrap().etag()), (16, before.etag()));
+    file.flush().unwrap();
+    fs.write("same", "before and after").unwrap();
+    assert_eq!(fs.stat("file").unwrap().etag(), fs.stat("same").unwrap().etag());
+    assert!(fs.stat("file").unwrap().etag().is_some());
 }

@@ -1,7 +1,7 @@
 //! Opening, sharing and closing a file store; calls that the other tests repeat.
 
 use waxseal::{Db, Durability};
-use waxseal_files::{Error, ErrorKind, FileStore, FileStoreOptions, Files, Result};
+use waxseal_files::{Error, ErrorKind, FileStore, FileStoreOptions, Files, OpenOptions, Result};
 
 /// Returns a file store in memory with chunks of 4 KiB.
 pub(crate) fn memory() -> FileStore {
@@ -120,4 +120,41 @@ fn two_file_stores_of_one_db_are_apart() {
     assert_eq!(other.read("file").unwrap(), bytes(5000, 2));
     assert_clean(&one);
     assert_clean(&other);
+}
+
+/// A handle of a read-only store reads one commit, whatever the writer does to the chunks of the file.
+#[test]
+fn a_handle_beside_a_writer_keeps_its_content() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open(dir.path().join("store")).unwrap();
+    let fs = small_chunks(&db);
+    let before = bytes(20_000, 1);
+    fs.write("file", &before).unwrap();
+    fs.write("small", "small").unwrap();
+    db.sync().unwrap();
+    let beside = Db::open_read_only(dir.path().join("store")).unwrap();
+    let reading = FileStore::open(&beside, "files").unwrap();
+    let (file, removed) = (reading.open("file").unwrap(), reading.open("small").unwrap());
+    let read = |file: &waxseal_files::File, length: usize| {
+        let mut out = vec![0; length];
+        assert_eq!(file.read_at(&mut out, 0).unwrap(), length);
+        out
+    };
+    let change = fs.open_with("file", &OpenOptions::new().write(true)).unwrap();
+    change.write_at(b"changed", 9_000).unwrap();
+    change.set_len(19_000).unwrap();
+    change.close().unwrap();
+    fs.remove("small").unwrap();
+    db.sync().unwrap();
+    beside.refresh().unwrap();
+    assert!(read(&file, 20_000) == before, "old and new chunks are mixed");
+    assert_eq!((file.metadata().size, read(&removed, 5)), (20_000, b"small".to_vec()));
+    let again = reading.open("file").unwrap();
+    assert_eq!((again.metadata().size, &read(&again, 19_000)[9_000..9_007]), (19_000, &b"changed"[..]));
+    fs.remove("file").unwrap();
+    fs.reclaim().unwrap();
+    db.sync().unwrap();
+    beside.refresh().unwrap();
+    assert!(read(&file, 20_000) == before);
+    fails(reading.stat("file"), ErrorKind::NotFound);
 }

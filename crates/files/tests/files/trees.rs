@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use waxseal_files::{ErrorKind, Files, RenameMode, XattrMode};
+use waxseal_files::{ErrorKind, Files, MAX_XATTR_BYTES, RenameMode, XattrMode};
 
 use crate::store::{assert_clean, bytes, fails, memory, paths};
 
@@ -182,4 +182,38 @@ fn directories_and_trees_are_read_with_their_content() {
         [Some(30_000), None, Some(0), Some(20_000)]
     );
     assert_eq!(fs.read_tree("").unwrap().count(), 11);
+}
+
+/// A copy gets its extended attributes with its content: there is no time at which it has none, and nothing is left of
+/// the file that it replaces.
+#[test]
+fn a_copy_is_complete_in_one_step() {
+    let fs = memory();
+    let full = vec![1; MAX_XATTR_BYTES - "user.b".len()];
+    for size in [10, 30_000] {
+        fs.write("from", bytes(size, 1)).unwrap();
+        fs.set_xattr("from", "user.a", "of the source", XattrMode::Set).unwrap();
+        fs.write("to", "old").unwrap();
+        fs.set_xattr("to", "user.b", &full, XattrMode::Set).unwrap();
+        let seqno = fs.db().snapshot().seqno().unwrap();
+        fs.copy("from", "to").unwrap();
+        assert_eq!((fs.xattrs("to").unwrap(), fs.read("to").unwrap()), (vec![b"user.a".to_vec()], bytes(size, 1)));
+        if size == 10 {
+            // Two records of one batch: the entry, and the time of the directory if that is not fresh.
+            assert!(fs.db().snapshot().seqno().unwrap() <= seqno + 2, "more than one batch");
+        }
+        fs.remove("to").unwrap();
+        fs.remove("from").unwrap();
+    }
+    fs.mkdir("dir").unwrap();
+    fs.set_xattr("dir", "user.c", "1", XattrMode::Set).unwrap();
+    fs.symlink("target", "dir/link").unwrap();
+    fs.set_xattr("dir/link", "user.d", "2", XattrMode::Set).unwrap();
+    fs.copy_tree("dir", "copy").unwrap();
+    assert_eq!(
+        (fs.xattr("copy", "user.c").unwrap(), fs.xattr("copy/link", "user.d").unwrap()),
+        (b"1".into(), b"2".into())
+    );
+    assert_eq!((fs.read_link("copy/link").unwrap(), fs.stat("copy/link").unwrap().size), (b"target".to_vec(), 6));
+    assert_clean(&fs);
 }
