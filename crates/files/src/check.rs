@@ -172,7 +172,7 @@ impl Snapshot {
         Ok(result)
     }
 
-    /// Checks that each inode number has one entry, and that the counter is above all of them.
+    /// Checks that each inode number has one entry, and that the counter exceeds every inode number.
     fn check_inodes(&self, mut inodes: Vec<u64>, result: &mut FsckReport) -> Result<()> {
         let twice = sort_and_find_twice(&mut inodes);
         twice.for_each(|inode| result.add(Vec::new(), format!("inode {inode} has two entries")));
@@ -247,26 +247,23 @@ impl Snapshot {
         let end = crate::records::chunk_key(chunks.id, u32::MAX);
         let mut named =
             chunks.holes.stored_runs(chunk_count(size, chunks.chunk_bytes)?).flat_map(|(a, b)| a..b).peekable();
-        let mut is_damaged = false;
+        // Damage is this file's only if one of its chunks is not found: a lost range has other keys, too.
+        let mut damage = None;
         for stored in self.chunk_range(key..end).keys() {
-            let Some(stored) = or_add(stored.map_err(Error::from), result, path)? else {
-                is_damaged = true;
-                continue;
-            };
-            let number = parse_chunk_key(&stored)?.1;
-            let is_explained = std::mem::take(&mut is_damaged); // what is missing may be what is damaged
-            while let Some(missing) = named.next_if(|named| *named < number) {
-                if !is_explained {
-                    result.add(path.to_vec(), format!("chunk {missing} is missing"));
+            let number = match stored {
+                Err(error) if error.is_corruption() => {
+                    damage.get_or_insert(error);
+                    continue;
                 }
-            }
+                stored => parse_chunk_key(&stored?)?.1,
+            };
+            let missing = std::iter::from_fn(|| named.next_if(|named| *named < number));
+            report_missing(missing, damage.take(), path, result);
             if named.next_if_eq(&number).is_none() {
                 result.add(path.to_vec(), format!("chunk {number} is stored and not named"));
             }
         }
-        if !is_damaged {
-            named.for_each(|missing| result.add(path.to_vec(), format!("chunk {missing} is missing")));
-        }
+        report_missing(named, damage, path, result);
         Ok(())
     }
 
@@ -314,6 +311,24 @@ impl Snapshot {
             }
         }
         Ok(last)
+    }
+}
+
+/// Reports chunks that were not found, or once the damage that they may be in.
+fn report_missing(
+    mut missing: impl Iterator<Item = u32>,
+    damage: Option<waxseal::Error>,
+    path: &[u8],
+    result: &mut FsckReport,
+) {
+    match damage {
+        None => missing.for_each(|number| result.add(path.to_vec(), format!("chunk {number} is missing"))),
+        Some(damage) => {
+            if missing.next().is_some() {
+                missing.for_each(drop);
+                result.add(path.to_vec(), damage);
+            }
+        }
     }
 }
 

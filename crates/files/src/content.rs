@@ -55,6 +55,31 @@ pub(crate) fn read_at(view: View<'_>, content: &Content, size: u64, offset: u64,
     Ok(length)
 }
 
+/// Returns the first position from `offset` on that is in a hole; the end of the file counts as one. `None` at the end
+/// and beyond it (`SEEK_HOLE`).
+pub(crate) fn next_hole(content: &Content, size: u64, offset: u64) -> Option<u64> {
+    let next = match content {
+        Content::Inline(_) => size,
+        Content::Chunks(chunks) => {
+            let number = u32::try_from(offset / u64::from(chunks.chunk_bytes)).unwrap_or(u32::MAX);
+            offset.max(u64::from(chunks.holes.next_hole(number)) * u64::from(chunks.chunk_bytes))
+        }
+    };
+    (offset < size).then_some(next.min(size))
+}
+
+/// Returns the first position from `offset` on that is in no hole; `None` if nothing but holes follow (`SEEK_DATA`).
+pub(crate) fn next_data(content: &Content, size: u64, offset: u64) -> Option<u64> {
+    let next = match content {
+        Content::Inline(_) => offset,
+        Content::Chunks(chunks) => {
+            let number = u32::try_from(offset / u64::from(chunks.chunk_bytes)).unwrap_or(u32::MAX);
+            offset.max(u64::from(chunks.holes.next_stored(number)) * u64::from(chunks.chunk_bytes))
+        }
+    };
+    (next < size).then_some(next)
+}
+
 /// Reads a part of one chunk.
 pub(crate) fn read_piece(view: View<'_>, chunks: &Chunks, piece: &Piece, out: &mut [u8]) -> Result<()> {
     if chunks.holes.contains(piece.number) {

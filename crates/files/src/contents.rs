@@ -48,6 +48,11 @@ impl Files {
         self.snapshot().read_dir(path)
     }
 
+    /// [`read_dir`](Files::read_dir) from the name behind `after` on: the next page. `after` need not exist.
+    pub fn read_dir_after(&self, path: impl AsRef<[u8]>, after: impl AsRef<[u8]>) -> Result<ReadDir> {
+        self.snapshot().read_dir_after(path, after)
+    }
+
     /// Walks over a tree with the content of each regular file, as [`read_dir`](Files::read_dir) does in a directory.
     pub fn read_tree(&self, path: impl AsRef<[u8]>) -> Result<ReadTree> {
         self.snapshot().read_tree(path)
@@ -57,12 +62,33 @@ impl Files {
 impl Snapshot {
     /// [`Files::read_dir`] at the time of the snapshot.
     pub fn read_dir(&self, path: impl AsRef<[u8]>) -> Result<ReadDir> {
-        Ok(ReadDir { list: self.list(path)?, chunks: ChunkScan { cursor: self.chunks(all_chunks()) } })
+        Ok(ReadDir { list: self.list(path)?, chunks: ChunkScan::new(self) })
+    }
+
+    /// [`Files::read_dir_after`] at the time of the snapshot.
+    pub fn read_dir_after(&self, path: impl AsRef<[u8]>, after: impl AsRef<[u8]>) -> Result<ReadDir> {
+        Ok(ReadDir { list: self.list_after(path, after)?, chunks: ChunkScan::new(self) })
     }
 
     /// [`Files::read_tree`] at the time of the snapshot.
     pub fn read_tree(&self, path: impl AsRef<[u8]>) -> Result<ReadTree> {
-        Ok(ReadTree { walk: self.walk(path)?, chunks: ChunkScan { cursor: self.chunks(all_chunks()) } })
+        Ok(ReadTree { walk: self.walk(path)?, chunks: ChunkScan::new(self) })
+    }
+}
+
+impl ReadDir {
+    /// Reads no file of more than this many bytes: its content is `None`, and the caller reads it in parts.
+    pub fn max_file_bytes(mut self, bytes: u64) -> ReadDir {
+        self.chunks.max_file_bytes = bytes;
+        self
+    }
+}
+
+impl ReadTree {
+    /// Reads no file of more than this many bytes: its content is `None`, and the caller reads it in parts.
+    pub fn max_file_bytes(mut self, bytes: u64) -> ReadTree {
+        self.chunks.max_file_bytes = bytes;
+        self
     }
 }
 
@@ -93,12 +119,18 @@ impl Iterator for ReadTree {
 /// A cursor over the chunks of all files, which steps where a chunk follows the one before.
 struct ChunkScan {
     cursor: Cursor,
+    /// Longer files are not read.
+    max_file_bytes: u64,
 }
 
 impl ChunkScan {
-    /// Returns the content of an entry; `None` if it is no regular file.
+    fn new(snapshot: &Snapshot) -> ChunkScan {
+        ChunkScan { cursor: snapshot.chunks(all_chunks()), max_file_bytes: u64::MAX }
+    }
+
+    /// Returns the content of a regular file of at most `max_file_bytes`; `None` for other entries.
     fn content(&mut self, metadata: Metadata, value: &[u8]) -> Result<Option<Vec<u8>>> {
-        if !metadata.is_file() {
+        if !metadata.is_file() || metadata.size > self.max_file_bytes {
             return Ok(None);
         }
         let entry = Entry::decode(value)?;

@@ -48,6 +48,56 @@ impl Digest {
     }
 }
 
+/// Computes the digest that a content has in a file store, for example of a local file before it is copied.
+///
+/// ```
+/// # fn main() -> waxseal_files::Result<()> {
+/// # let fs = waxseal_files::FileStore::open(&waxseal::Db::memory()?, "files")?;
+/// let mut digester = waxseal_files::Digester::new(fs.chunk_bytes());
+/// digester.update(b"con");
+/// digester.update(b"tent");
+/// fs.write("file", "content")?;
+/// assert_eq!(digester.finish(), fs.stat("file")?.digest);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Digester {
+    chunk_bytes: usize,
+    /// The chunk that is not full yet.
+    buffer: Vec<u8>,
+    number: u32,
+    digest: Digest,
+}
+
+impl Digester {
+    /// Begins the digest of a content with this chunk size: [`Files::chunk_bytes`](crate::Files::chunk_bytes) for new
+    /// files, [`Metadata::chunk_bytes`](crate::Metadata::chunk_bytes) of a file that is compared. 0 counts as 1.
+    pub fn new(chunk_bytes: u32) -> Digester {
+        let chunk_bytes = chunk_bytes.max(1) as usize;
+        Digester { chunk_bytes, buffer: Vec::new(), number: 0, digest: Digest::default() }
+    }
+
+    /// Adds bytes. Buffers one chunk at most.
+    pub fn update(&mut self, mut bytes: &[u8]) {
+        while self.buffer.len() + bytes.len() > self.chunk_bytes {
+            let (now, later) = bytes.split_at(self.chunk_bytes - self.buffer.len());
+            self.buffer.extend_from_slice(now);
+            self.digest += Digest::of_chunk(self.number, &self.buffer);
+            self.number = self.number.wrapping_add(1);
+            self.buffer.clear();
+            bytes = later;
+        }
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// Returns the digest of all bytes.
+    pub fn finish(mut self) -> Digest {
+        self.digest += Digest::of_chunk(self.number, &self.buffer);
+        self.digest
+    }
+}
+
 impl AddAssign for Digest {
     fn add_assign(&mut self, other: Digest) {
         self.0 = self.0.wrapping_add(other.0);

@@ -114,6 +114,7 @@ impl Entry {
             size: 0,
             digest: Digest::default(),
             allocated: 0,
+            chunk_bytes: 0,
             has_changes: false,
         };
         attributes.apply(&mut metadata);
@@ -134,6 +135,10 @@ impl Entry {
         self.metadata.size = size;
         self.metadata.digest = digest;
         self.metadata.allocated = content.allocated(size);
+        self.metadata.chunk_bytes = match &content {
+            Content::Inline(_) => 0,
+            Content::Chunks(chunks) => chunks.chunk_bytes,
+        };
         self.body = Body::File(content);
     }
 
@@ -219,9 +224,8 @@ impl Entry {
         let (uid, gid) = (reader.varint_u32()?, reader.varint_u32()?);
         let (mtime, ctime) = (reader.i64()?, reader.i64()?);
         let inode = reader.varint()?;
-        let (size, digest, allocated, has_changes) = (0, Digest::default(), 0, false);
-        let metadata = Metadata { kind, mode, uid, gid, mtime, ctime, inode, size, digest, allocated, has_changes };
-        let mut entry = Entry { metadata, body: Body::Nothing, xattrs: Xattrs::new() };
+        let attributes = SetAttributes::new().mode(mode).owner(uid, gid).mtime(mtime);
+        let mut entry = Entry::new(kind, inode, ctime, &attributes);
         match kind {
             FileKind::File => {
                 let (size, digest) = (reader.varint()?, Digest::from_number(reader.u128()?));

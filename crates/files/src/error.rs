@@ -82,6 +82,8 @@ kinds! {
     BadHandle = 9, "EBADF";
     /// The operation does not apply to this kind of entry.
     NotPermitted = 1, "EPERM";
+    /// The condition of the operation is not met: the file has another content.
+    ConditionFailed = 125, "ECANCELED";
     /// The operation was interrupted.
     Interrupted = 4, "EINTR";
     /// The root cannot be removed or renamed.

@@ -9,7 +9,10 @@ use std::ops::Range;
 
 use waxseal::Batch;
 
-use crate::content::{MAX_FILLED, copy_padded, fill_holes, pieces, read_at, read_piece, too_many_holes, visit_stored};
+use crate::content::{
+    MAX_FILLED, copy_padded, fill_holes, next_data, next_hole, pieces, read_at, read_piece, too_many_holes,
+    visit_stored,
+};
 use crate::digest::{Digest, without_trailing_zeros};
 use crate::entry::{Chunks, Content, Entry, MAX_INLINE_BYTES, chunk_count};
 use crate::error::{Error, ErrorKind, Result};
@@ -137,6 +140,16 @@ impl FileState {
             }
         }
         Ok(length)
+    }
+
+    /// Returns where the next hole begins: see `content::next_hole`.
+    pub(crate) fn next_hole(&self, offset: u64) -> Option<u64> {
+        self.current.content().ok().and_then(|content| next_hole(content, self.size(), offset))
+    }
+
+    /// Returns where the next data begins: see `content::next_data`.
+    pub(crate) fn next_data(&self, offset: u64) -> Option<u64> {
+        self.current.content().ok().and_then(|content| next_data(content, self.size(), offset))
     }
 
     /// Writes at a position. Bytes between the end and the position become zeros. After an error nothing is changed.

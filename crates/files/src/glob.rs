@@ -2,7 +2,7 @@
 
 /// Returns true if a name matches a pattern of `*`, `?`, `[..]`, `[!..]` and `\`. Costs at most the product of their
 /// lengths. A set that does not end stands for its bracket.
-pub(crate) fn matches(pattern: &[u8], name: &[u8]) -> bool {
+pub fn matches(pattern: &[u8], name: &[u8]) -> bool {
     let (mut at, mut place) = (0, 0);
     let mut star = None; // behind the last `*`, and the place that it reaches to
     while place < name.len() {

@@ -235,6 +235,17 @@ impl File {
         state.read_at(&self.fs.families, offset, out).map_err(|error| self.of_file(error, &state))
     }
 
+    /// Returns the first position from `offset` on that is in a hole, where the file has no chunk; its end counts as one.
+    /// `None` from the end on (`SEEK_HOLE`).
+    pub fn next_hole(&self, offset: u64) -> Option<u64> {
+        self.file.read().next_hole(offset)
+    }
+
+    /// Returns the first position from `offset` on that is in no hole. `None` if nothing but holes follow (`SEEK_DATA`).
+    pub fn next_data(&self, offset: u64) -> Option<u64> {
+        self.file.read().next_data(offset)
+    }
+
     /// Writes at a position, or at the end if the handle appends. Bytes between the end and the position become zeros.
     ///
     /// Errors: `BadHandle` if the handle is not for writing; `TooLarge`; `Corruption` if a chunk that changes is damaged.

@@ -16,6 +16,19 @@ impl Holes {
         self.0[..self.begun_by(chunk)].last().is_some_and(|(_, end)| chunk < *end)
     }
 
+    /// Returns the first chunk from one on that is in a hole; `u32::MAX` without one.
+    pub(crate) fn next_hole(&self, chunk: u32) -> u32 {
+        match self.contains(chunk) {
+            true => chunk,
+            false => self.0.get(self.begun_by(chunk)).map_or(u32::MAX, |(start, _)| *start),
+        }
+    }
+
+    /// Returns the first chunk from one on that is in no hole.
+    pub(crate) fn next_stored(&self, chunk: u32) -> u32 {
+        self.0[..self.begun_by(chunk)].last().map_or(chunk, |(_, end)| chunk.max(*end))
+    }
+
     /// Returns the number of holes that begin at a chunk or before it.
     fn begun_by(&self, chunk: u32) -> usize {
         self.0.partition_point(|(start, _)| *start <= chunk)
@@ -148,6 +161,9 @@ mod tests {
                 }
                 prop_assert_eq!((0..END).filter(|chunk| holes.contains(*chunk)).collect::<BTreeSet<_>>(), model.clone());
                 prop_assert_eq!(holes.chunks() as usize, model.len());
+                let hole = model.range(start..).next().copied();
+                prop_assert_eq!(holes.next_hole(start), hole.unwrap_or(u32::MAX));
+                prop_assert_eq!(holes.next_stored(start), (start..).find(|chunk| !model.contains(chunk)).unwrap());
                 let stored: Vec<u32> = holes.stored_runs(END).flat_map(|(start, end)| start..end).collect();
                 prop_assert_eq!(stored, (0..END).filter(|chunk| !model.contains(chunk)).collect::<Vec<_>>());
                 let mut bytes = Vec::new();

@@ -8,6 +8,7 @@
 //! The crate uses the public interface of `waxseal` alone. Its modules import from lower lines only, top first:
 //!
 //! ```text
+//! inodes                 entries by inode number
 //! trees, check, contents  remove, copy, find and measure trees; verify and fsck; reads of many files
 //! writer, rename, handle  whole-file writes; renames; open files
 //! namespace              create, remove and change single entries
@@ -18,15 +19,18 @@
 //! content, reclaim, ids  chunks; content that no entry names; numbers
 //! families               the two families and reads of entries
 //! entry                  the entry of a path, as bytes
+//! condition              conditions of writes and removals
 //! metadata, records, holes  attributes; other records; chunks without a record
-//! path, codec, digest, glob, locks, error  keys; numbers; sums of chunks; patterns; the namespace's locks; errors
+//! path, codec, entity_tag, digest, glob, locks, error  keys; numbers; tags and sums of chunks; patterns; locks; errors
 //! ```
 
 mod check;
 mod codec;
+mod condition;
 mod content;
 mod contents;
 mod digest;
+mod entity_tag;
 mod entry;
 mod error;
 mod events;
@@ -36,6 +40,7 @@ mod glob;
 mod handle;
 mod holes;
 mod ids;
+mod inodes;
 mod locks;
 mod metadata;
 mod namespace;
@@ -51,11 +56,15 @@ mod walk;
 mod writer;
 
 pub use check::{FsckReport, Problem, VerifyReport};
+pub use condition::Condition;
 pub use contents::{ReadDir, ReadTree};
-pub use digest::Digest;
+pub use digest::{Digest, Digester};
+pub use entity_tag::EntityTag;
 pub use entry::{MAX_INLINE_BYTES, MAX_LINK_BYTES, MAX_XATTR_BYTES, ROOT_INODE};
 pub use error::{Error, ErrorKind, Result};
+pub use glob::matches as glob_matches;
 pub use handle::{File, OpenOptions};
+pub use inodes::Inodes;
 pub use metadata::{FileKind, Metadata, SetAttributes};
 pub use namespace::XattrMode;
 pub use path::{MAX_NAME_BYTES, MAX_PATH_BYTES};

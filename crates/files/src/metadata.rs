@@ -1,6 +1,7 @@
 //! The attributes of entries, as `stat` returns and callers set them.
 
 use crate::digest::Digest;
+use crate::entity_tag::EntityTag;
 use crate::error::{Error, ErrorKind, Result};
 
 /// The kinds of entries.
@@ -43,6 +44,9 @@ pub struct Metadata {
     pub digest: Digest,
     /// The bytes of the file that are stored as chunks, without holes: at most a chunk more than `size`.
     pub allocated: u64,
+    /// The chunk size of a file with chunks, in bytes; 0 for an inline content and for other kinds. Digests of longer
+    /// contents depend on it.
+    pub chunk_bytes: u32,
     /// Changes of an open file wait in memory: size and times include them, the digest does not. Never true in a
     /// snapshot.
     pub has_changes: bool,
@@ -59,10 +63,24 @@ impl Metadata {
         self.kind == FileKind::File
     }
 
-    /// Returns the entity tag of a file's content for HTTP, without quotes: its digest and size. `None` while changes
-    /// wait in memory; the attributes in a [`Snapshot`](crate::Snapshot) have the tag of the last commit.
-    pub fn etag(&self) -> Option<String> {
-        (!self.has_changes).then(|| format!("{}-{:x}", self.digest, self.size))
+    /// Returns the entity tag of the content. `None` while changes wait in memory; the attributes in a
+    /// [`Snapshot`](crate::Snapshot) have the tag of the last commit.
+    pub fn etag(&self) -> Option<EntityTag> {
+        (!self.has_changes).then_some(EntityTag { digest: self.digest, size: self.size })
+    }
+
+    /// Compares two files by their digests, also of two stores. Returns `None` if only their bytes can tell: changes
+    /// wait in memory, or the digests are of different chunk sizes.
+    pub fn has_content_of(&self, other: &Metadata) -> Option<bool> {
+        if self.has_changes || other.has_changes {
+            return None;
+        }
+        if self.size != other.size {
+            return Some(false);
+        }
+        let is_one_chunk = |file: &Metadata| file.chunk_bytes == 0 || file.size <= file.chunk_bytes.into();
+        let is_comparable = self.chunk_bytes == other.chunk_bytes || is_one_chunk(self) && is_one_chunk(other);
+        is_comparable.then_some(self.digest == other.digest)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use waxseal::Batch;
 
+use crate::condition::Condition;
 use crate::digest::Digest;
 use crate::entry::{Body, Content, Entry, MAX_LINK_BYTES, MAX_XATTR_BYTES, MAX_XATTR_NAME_BYTES, Xattrs};
 use crate::error::{Error, ErrorKind, Result};
@@ -35,6 +36,7 @@ pub(crate) struct NewContent {
     pub(crate) recorded: Option<ContentId>,
     /// The extended attributes that the file gets; `None` leaves it those that it has.
     pub(crate) xattrs: Option<Xattrs>,
+    pub(crate) condition: Condition,
 }
 
 impl Files {
@@ -145,7 +147,8 @@ impl Files {
             let _locked = self.shared.namespace.lock([&parent]);
             let view = self.families.latest();
             let directory = view.directory(&parent).map_err(|error| of_path(error, path))?;
-            let old = or_damaged(view, path, view.find(path))?;
+            let old = or_damaged(view, path, new.condition, view.find(path))?;
+            new.condition.check(old.as_ref().map(|old| self.live(old))).map_err(|error| error.at(path.display()))?;
             let mut released = None;
             match &old {
                 Some(old) => {
@@ -179,7 +182,12 @@ impl Files {
     /// Removes a file, link, fifo or socket. Handles keep the content of an open file. Errors: as for `stat`;
     /// `IsDirectory`. A damaged entry goes; its content stays, and `fsck` reports it.
     pub fn remove(&self, path: impl AsRef<[u8]>) -> Result<()> {
-        self.remove_entry(path.as_ref(), |_, entry, path| match entry.metadata.kind {
+        self.remove_if(path, Condition::Always)
+    }
+
+    /// [`remove`](Files::remove) under a condition. Errors: also `ConditionFailed`.
+    pub fn remove_if(&self, path: impl AsRef<[u8]>, condition: Condition) -> Result<()> {
+        self.remove_entry(path.as_ref(), condition, |_, entry, path| match entry.metadata.kind {
             FileKind::Directory => Err(crate::entry::not_a_file(FileKind::Directory).at(path.display())),
             _ => Ok(()),
         })
@@ -187,7 +195,7 @@ impl Files {
 
     /// Removes an empty directory. Errors: as for `stat`; `NotDirectory`, `NotEmpty`, `Busy` for the root.
     pub fn remove_dir(&self, path: impl AsRef<[u8]>) -> Result<()> {
-        self.remove_entry(path.as_ref(), |fs, _, path| {
+        self.remove_entry(path.as_ref(), Condition::Always, |fs, _, path| {
             fs.families.latest().directory(path)?;
             fs.check_empty(path)
         })
@@ -201,15 +209,28 @@ impl Files {
         }
     }
 
-    fn remove_entry(&self, path: &[u8], check: impl Fn(&Files, &Entry, &FilePath) -> Result<()>) -> Result<()> {
+    /// Returns the attributes of an entry, with changes that wait in memory. The caller holds a lock of its directory.
+    fn live(&self, entry: &Entry) -> Metadata {
+        self.shared.open_files.find(entry.metadata.inode).map_or(entry.metadata, |file| file.read().metadata())
+    }
+
+    fn remove_entry(
+        &self,
+        path: &[u8],
+        condition: Condition,
+        check: impl Fn(&Files, &Entry, &FilePath) -> Result<()>,
+    ) -> Result<()> {
         let path = FilePath::parse(path)?;
         self.check_writable()?;
         let Some(parent) = path.parent() else { return Err(is_root()) };
         {
             let _locked = self.shared.namespace.lock_entry(&path);
             let view = self.families.latest();
-            let entry = or_damaged(view, &path, view.entry(&path).map(Some))?;
-            entry.iter().try_for_each(|entry| check(self, entry, &path))?;
+            let entry = or_damaged(view, &path, condition, view.entry(&path).map(Some))?;
+            if let Some(entry) = &entry {
+                check(self, entry, &path)?;
+                condition.check(Some(self.live(entry))).map_err(|error| error.at(path.display()))?;
+            }
             let mut batch = self.families.batch();
             batch.delete(&self.families.entries, path.key());
             let released = entry.as_ref().and_then(|entry| self.release(&mut batch, entry));
@@ -301,11 +322,17 @@ impl Files {
     }
 }
 
-/// Returns `None` for an entry that is damaged and has nothing below it: it may be removed and replaced. Its content is
-/// not known, and stays.
-fn or_damaged(view: View<'_>, path: &FilePath, found: Result<Option<Entry>>) -> Result<Option<Entry>> {
+/// Returns `None` for a damaged entry without entries below it. Removals and writes without a condition may replace such
+/// an entry. The chunks of its content stay, because no record names their content id.
+fn or_damaged(
+    view: View<'_>,
+    path: &FilePath,
+    condition: Condition,
+    found: Result<Option<Entry>>,
+) -> Result<Option<Entry>> {
+    let is_free = condition == Condition::Always;
     match found {
-        Err(error) if error.is_corruption() && !view.has_children(path)? => Ok(None),
+        Err(error) if is_free && error.is_corruption() && !view.has_children(path)? => Ok(None),
         found => found,
     }
 }

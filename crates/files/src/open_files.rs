@@ -170,8 +170,8 @@ impl OpenFiles {
         }
     }
 
-    /// Notes that a path and everything below it was removed, from a key on. The caller holds the whole namespace, or
-    /// nothing is below.
+    /// Takes the path from each open file at or below `path` whose key is at least `from`: the entries were removed. The
+    /// caller holds the whole namespace, or the path has no entries below it.
     pub(crate) fn unlink_tree(&self, path: &FilePath, from: &[u8]) {
         if self.count.load(Ordering::Acquire) == 0 {
             return;

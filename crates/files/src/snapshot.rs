@@ -2,7 +2,7 @@
 
 use waxseal::{Cursor, KeyRange, Range};
 
-use crate::content::{read_all, read_at};
+use crate::content::{next_data, next_hole, read_all, read_at};
 use crate::entry::{Body, Entry, not_a_file};
 use crate::error::{Error, ErrorKind, Result};
 use crate::families::{Families, View};
@@ -156,6 +156,17 @@ impl SnapshotFile {
     /// Returns the attributes.
     pub fn metadata(&self) -> Metadata {
         self.entry.metadata
+    }
+
+    /// Returns the first position from `offset` on that is in a hole, where the file has no chunk; its end counts as one.
+    /// `None` from the end on (`SEEK_HOLE`).
+    pub fn next_hole(&self, offset: u64) -> Option<u64> {
+        self.entry.content().ok().and_then(|content| next_hole(content, self.entry.metadata.size, offset))
+    }
+
+    /// Returns the first position from `offset` on that is in no hole. `None` if nothing but holes follow (`SEEK_DATA`).
+    pub fn next_data(&self, offset: u64) -> Option<u64> {
+        self.entry.content().ok().and_then(|content| next_data(content, self.entry.metadata.size, offset))
     }
 
     /// Reads from a position. Returns the number of bytes, which is short at the end of the file only. Errors:

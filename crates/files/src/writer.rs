@@ -5,6 +5,7 @@ use std::io;
 
 use waxseal::Batch;
 
+use crate::condition::Condition;
 use crate::content::{ChunkSink, visit_stored};
 use crate::digest::Digest;
 use crate::entry::{Chunks, Content, MAX_INLINE_BYTES, Xattrs, chunk_count, not_a_file};
@@ -40,8 +41,19 @@ impl Files {
         bytes: impl AsRef<[u8]>,
         attributes: &SetAttributes,
     ) -> Result<Metadata> {
+        self.write_if(path, bytes, attributes, Condition::Always)
+    }
+
+    /// [`write_with`](Files::write_with) under a condition. Errors: also `ConditionFailed`, and then the file stays.
+    pub fn write_if(
+        &self,
+        path: impl AsRef<[u8]>,
+        bytes: impl AsRef<[u8]>,
+        attributes: &SetAttributes,
+        condition: Condition,
+    ) -> Result<Metadata> {
         let bytes = bytes.as_ref();
-        let mut writer = self.writer_with(path, attributes)?;
+        let mut writer = self.writer_with(path, attributes)?.only_if(condition);
         match bytes.len() <= MAX_BATCH_BYTES {
             true => writer.write_in_one_batch(bytes),
             false => {
@@ -89,6 +101,7 @@ impl Files {
             stream: None,
             expected: None,
             xattrs: None,
+            condition: Condition::Always,
             has_failed: false,
         })
     }
@@ -139,6 +152,7 @@ pub struct Writer {
     expected: Option<(Digest, u64)>,
     /// The extended attributes that the file gets; `None` leaves it those that it has.
     xattrs: Option<Xattrs>,
+    condition: Condition,
     /// A write has failed, so that content is missing.
     has_failed: bool,
 }
@@ -151,6 +165,12 @@ struct Stream {
 }
 
 impl Writer {
+    /// Sets the condition under which [`finish`](Writer::finish) gives the file its content.
+    pub fn only_if(mut self, condition: Condition) -> Writer {
+        self.condition = condition;
+        self
+    }
+
     /// Appends bytes. Errors: also `Invalid` after a call that failed.
     fn push(&mut self, bytes: &[u8]) -> Result<()> {
         self.attempt(|writer| writer.append(bytes))
@@ -240,7 +260,15 @@ impl Writer {
             }
         };
         self.check_expected(digest, size)?;
-        let new = NewContent { batch, content, size, digest, recorded: None, xattrs: self.xattrs.take() };
+        let new = NewContent {
+            batch,
+            content,
+            size,
+            digest,
+            recorded: None,
+            xattrs: self.xattrs.take(),
+            condition: self.condition,
+        };
         self.fs.swap(&self.path, &self.attributes, new)
     }
 
@@ -272,7 +300,7 @@ impl Writer {
     /// Gives the file its content, in one atomic step. Returns its attributes. Errors: as for `write`; the content is
     /// deleted then.
     ///
-    /// Errors: also `Invalid` if an earlier write failed: the old file stays.
+    /// Errors: also `Invalid` if an earlier write failed, and `ConditionFailed`: the old file stays.
     pub fn finish(mut self) -> Result<Metadata> {
         self.check_whole()?;
         let Some(mut stream) = self.stream.take() else {
@@ -289,7 +317,15 @@ impl Writer {
         let finished = last.and_then(|()| {
             let (content, digest) = stream.sink.finish();
             self.check_expected(digest, size)?;
-            let new = NewContent { batch, content, size, digest, recorded: Some(id), xattrs: self.xattrs.take() };
+            let new = NewContent {
+                batch,
+                content,
+                size,
+                digest,
+                recorded: Some(id),
+                xattrs: self.xattrs.take(),
+                condition: self.condition,
+            };
             fs.swap(&self.path, &self.attributes, new)
         });
         if finished.is_err() && fs.families.chunks.contains(reclaim_key(id))? {

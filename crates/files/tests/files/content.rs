@@ -181,3 +181,47 @@ fn holes_that_are_too_large_to_fill_are_refused_at_once() {
     assert_eq!(fs.stat("comb").unwrap().allocated, (1026 + 60_000) * 4096);
     assert!(fs.fsck().unwrap().is_clean());
 }
+
+/// Positions as `lseek` returns them for `SEEK_HOLE` and `SEEK_DATA`.
+#[test]
+fn holes_and_data_are_found() {
+    let fs = memory();
+    fs.write("small", "0123456789").unwrap();
+    let small = fs.open("small").unwrap();
+    assert_eq!(
+        [0, 9, 10].map(|at| (small.next_hole(at), small.next_data(at))),
+        [(Some(10), Some(0)), (Some(10), Some(9)), (None, None)]
+    );
+    let file = fs.open_with("file", &OpenOptions::new().write(true).read(true).create(true)).unwrap();
+    assert_eq!((file.next_hole(0), file.next_data(0)), (None, None));
+    file.write_at(b"x", 2 * 4096 + 5).unwrap();
+    file.write_at(&[1; 5000], 6 * 4096).unwrap();
+    file.set_len(10 * 4096 - 1).unwrap();
+    let cases = [
+        (0, 0, 8192),
+        (4097, 4097, 8192),
+        (8192, 12_288, 8192),
+        (9000, 12_288, 9000),
+        (12_288, 12_288, 24_576),
+        (30_000, 32_768, 30_000),
+    ];
+    for is_flushed in [false, true] {
+        if is_flushed {
+            file.flush().unwrap();
+            let snapshot = fs.snapshot().open("file").unwrap();
+            assert_eq!(
+                cases.map(|(at, ..)| (snapshot.next_hole(at), snapshot.next_data(at))),
+                cases.map(|(_, hole, data)| (Some(hole), Some(data)))
+            );
+        }
+        for (at, hole, data) in cases {
+            assert_eq!(
+                (file.next_hole(at), file.next_data(at)),
+                (Some(hole), Some(data)),
+                "{at}, flushed: {is_flushed}"
+            );
+        }
+        assert_eq!((file.next_hole(33_000), file.next_data(33_000)), (Some(33_000), None));
+        assert_eq!((file.next_hole(40_959), file.next_data(u64::MAX)), (None, None));
+    }
+}

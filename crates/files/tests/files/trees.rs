@@ -217,3 +217,27 @@ fn a_copy_is_complete_in_one_step() {
     assert_eq!((fs.read_link("copy/link").unwrap(), fs.stat("copy/link").unwrap().size), (b"target".to_vec(), 6));
     assert_clean(&fs);
 }
+
+#[test]
+fn contents_are_read_in_pages_of_bounded_files() {
+    let fs = memory();
+    fs.create_dir_all("dir/sub").unwrap();
+    for (name, size) in [("a", 10), ("b", 5_000), ("c", 5_001), ("d", 0)] {
+        fs.write(format!("dir/{name}"), bytes(size, 1)).unwrap();
+    }
+    let read = |files: waxseal_files::ReadDir| -> Vec<(Vec<u8>, Option<usize>)> {
+        files.map(|file| file.unwrap()).map(|(entry, content)| (entry.name, content.map(|bytes| bytes.len()))).collect()
+    };
+    let page = |names: &[(&str, Option<usize>)]| -> Vec<(Vec<u8>, Option<usize>)> {
+        names.iter().map(|(name, length)| (name.as_bytes().to_vec(), *length)).collect()
+    };
+    assert_eq!(
+        read(fs.read_dir_after("dir", "b").unwrap()),
+        page(&[("c", Some(5_001)), ("d", Some(0)), ("sub", None)])
+    );
+    let bounded = fs.read_dir_after("dir", "a").unwrap().max_file_bytes(5_000);
+    assert_eq!(read(bounded), page(&[("b", Some(5_000)), ("c", None), ("d", Some(0)), ("sub", None)]));
+    fails(fs.read_dir_after("dir", "a/b").map(drop), ErrorKind::Invalid);
+    let tree = fs.read_tree("dir").unwrap().max_file_bytes(10);
+    assert_eq!(tree.filter(|file| file.as_ref().unwrap().1.is_some()).count(), 2);
+}
