@@ -414,6 +414,13 @@ impl FileState {
         Ok((Content::Chunks(chunks), digest))
     }
 
+    /// Forgets the changes since the last commit.
+    pub(crate) fn discard(&mut self) {
+        self.current = self.committed.clone();
+        self.changed.clear();
+        (self.changed_bytes, self.cut, self.is_changed) = (0, None, false);
+    }
+
     /// Notes that the changes were committed. `pin` pins the content that the entry has now.
     pub(crate) fn flushed(&mut self, entry: Entry, pin: Option<Pin>) {
         self.current = entry.clone();

@@ -119,12 +119,16 @@ impl OpenFiles {
         lock(&self.table).get(&file.inode).is_some_and(|opened| opened.handles == 1)
     }
 
-    /// Gives a handle back.
+    /// Gives a handle back. Changes of the last one whose flush has failed are lost, and are not committed over those of
+    /// the next handle.
     pub(crate) fn close(&self, file: &OpenFile) {
         let mut table = lock(&self.table);
         let Some(opened) = table.get_mut(&file.inode) else { return };
         opened.handles -= 1;
         let last = if opened.handles == 0 { table.remove(&file.inode) } else { None };
+        if let Some(last) = &last {
+            last.file.write().discard(); // a state is locked with the table locked, never the other way round
+        }
         self.count.store(table.len(), Ordering::Release);
         drop(table);
         drop(last); // gives the pin back
@@ -182,5 +186,37 @@ impl OpenFiles {
                 state.path = None;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::handle::OpenOptions;
+    use crate::store::FileStore;
+    use waxseal::Db;
+    use waxseal_lsm::env::sim::SimFs;
+
+    /// A thread that frees memory may hold a file whose last handle has failed to commit it.
+    #[test]
+    fn lost_changes_are_not_committed_over_later_ones() {
+        let disk = SimFs::new(1);
+        let fs = FileStore::open(&Db::builder("/store").env(disk.env(1)).open().unwrap(), "files").unwrap();
+        let options = OpenOptions::new().write(true).create(true);
+        fs.write("file", vec![7; 300_000]).unwrap();
+        let lost = fs.open_with("file", &options).unwrap();
+        disk.set_free_space(Some(0));
+        (0..16).for_each(|part| lost.write_at(&[1; 1 << 20], part << 20).unwrap());
+        let held = fs.shared.open_files.most_changed().unwrap();
+        assert!(lost.close().is_err());
+        disk.set_free_space(None);
+        let next = fs.open_with("file", &options).unwrap();
+        next.write_at(b"next", 0).unwrap();
+        next.close().unwrap();
+        fs.flush_file(&held).unwrap();
+        drop(held);
+        fs.reclaim().unwrap();
+        let report = fs.fsck().unwrap();
+        assert!(report.is_clean(), "{:?}", report.problems);
+        assert!(fs.read("file").unwrap() == [&b"next"[..], &[7; 299_996]].concat());
     }
 }
