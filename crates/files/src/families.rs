@@ -150,6 +150,19 @@ impl View<'_> {
         }
     }
 
+    /// Returns true if a path has entries below it that can be read, whatever is damaged beside them.
+    pub(crate) fn has_readable_children(&self, path: &FilePath) -> Result<bool> {
+        let mut cursor = self.entries(path.below());
+        let mut moved = cursor.first();
+        loop {
+            match moved {
+                Ok(()) => return Ok(cursor.valid()),
+                Err(error) if error.is_corruption() => moved = cursor.next(),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
     /// Returns true if a directory has entries.
     pub(crate) fn has_children(&self, path: &FilePath) -> Result<bool> {
         let mut cursor = self.entries(path.below());

@@ -148,7 +148,9 @@ impl Files {
             let view = self.families.latest();
             let directory = view.directory(&parent).map_err(|error| of_path(error, path))?;
             let old = or_damaged(view, path, new.condition, view.find(path))?;
-            new.condition.check(old.as_ref().map(|old| self.live(old))).map_err(|error| error.at(path.display()))?;
+            new.condition
+                .check(old.as_ref().map(|old| self.live(old.metadata)))
+                .map_err(|error| error.at(path.display()))?;
             let mut released = None;
             match &old {
                 Some(old) => {
@@ -209,11 +211,6 @@ impl Files {
         }
     }
 
-    /// Returns the attributes of an entry, with changes that wait in memory. The caller holds a lock of its directory.
-    fn live(&self, entry: &Entry) -> Metadata {
-        self.shared.open_files.find(entry.metadata.inode).map_or(entry.metadata, |file| file.read().metadata())
-    }
-
     fn remove_entry(
         &self,
         path: &[u8],
@@ -229,7 +226,7 @@ impl Files {
             let entry = or_damaged(view, &path, condition, view.entry(&path).map(Some))?;
             if let Some(entry) = &entry {
                 check(self, entry, &path)?;
-                condition.check(Some(self.live(entry))).map_err(|error| error.at(path.display()))?;
+                condition.check(Some(self.live(entry.metadata))).map_err(|error| error.at(path.display()))?;
             }
             let mut batch = self.families.batch();
             batch.delete(&self.families.entries, path.key());
@@ -322,7 +319,7 @@ impl Files {
     }
 }
 
-/// Returns `None` for a damaged entry without entries below it. Removals and writes without a condition may replace such
+/// Returns `None` for a damaged entry without readable entries below it. Removals and writes without a condition may replace such
 /// an entry. The chunks of its content stay, because no record names their content id.
 fn or_damaged(
     view: View<'_>,
@@ -332,7 +329,7 @@ fn or_damaged(
 ) -> Result<Option<Entry>> {
     let is_free = condition == Condition::Always;
     match found {
-        Err(error) if is_free && error.is_corruption() && !view.has_children(path)? => Ok(None),
+        Err(error) if is_free && error.is_corruption() && !view.has_readable_children(path)? => Ok(None),
         found => found,
     }
 }

@@ -190,11 +190,13 @@ impl Files {
     /// `NotDirectory`, `Corruption`.
     pub fn stat(&self, path: impl AsRef<[u8]>) -> Result<Metadata> {
         let path = FilePath::parse(path.as_ref())?;
-        let mut metadata = self.families.latest().metadata(&path)?;
-        if let Some(file) = self.shared.open_files.find(metadata.inode) {
-            metadata = file.read().metadata(); // at least as new, even if a flush comes in between
-        }
-        Ok(metadata)
+        Ok(self.live(self.families.latest().metadata(&path)?))
+    }
+
+    /// Returns the attributes of an open file for those of its entry, which may be older: a flush may have come since
+    /// they were read.
+    pub(crate) fn live(&self, committed: Metadata) -> Metadata {
+        self.shared.open_files.find(committed.inode).map_or(committed, |file| file.read().metadata())
     }
 
     /// Returns whether a path exists. Errors: those of `stat` except `NotFound` and `NotDirectory`.
@@ -250,5 +252,22 @@ impl Files {
     /// Walks over a tree, its root first. Errors: as for `stat`.
     pub fn walk(&self, path: impl AsRef<[u8]>) -> Result<Walk> {
         self.snapshot().walk(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::handle::OpenOptions;
+    use crate::store::FileStore;
+
+    #[test]
+    fn attributes_are_those_of_a_flush_that_came_in_between() {
+        let fs = FileStore::open(&waxseal::Db::memory().unwrap(), "files").unwrap();
+        let file = fs.open_with("file", &OpenOptions::new().write(true).create(true)).unwrap();
+        let read = fs.stat("file").unwrap();
+        file.append(b"more").unwrap();
+        assert_eq!((fs.live(read).size, fs.live(read).has_changes), (4, true));
+        file.flush().unwrap();
+        assert_eq!((fs.live(read).size, fs.live(read).has_changes), (4, false));
     }
 }

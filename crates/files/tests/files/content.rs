@@ -192,6 +192,9 @@ fn holes_and_data_are_found() {
         [0, 9, 10].map(|at| (small.next_hole(at), small.next_data(at))),
         [(Some(10), Some(0)), (Some(10), Some(9)), (None, None)]
     );
+    fs.write("full", bytes(10_000, 1)).unwrap();
+    let full = fs.open("full").unwrap();
+    assert_eq!((full.next_hole(5_000), full.next_data(5_000)), (Some(10_000), Some(5_000)));
     let file = fs.open_with("file", &OpenOptions::new().write(true).read(true).create(true)).unwrap();
     assert_eq!((file.next_hole(0), file.next_data(0)), (None, None));
     file.write_at(b"x", 2 * 4096 + 5).unwrap();

@@ -47,6 +47,14 @@ fn a_missing_chunk_is_an_error_and_the_rest_is_read() {
     }
     fails(file.write_at(b"x", 2 * 4096 + 5), ErrorKind::Corruption);
     fails(file.set_len(10_000), ErrorKind::Corruption);
+    chunks.delete(chunk_key(id, 4)).unwrap();
+    fails(file.write_at(&[1; 8192], 4 * 4096), ErrorKind::Corruption);
+    assert_eq!(
+        (file.metadata().size, file.metadata().has_changes),
+        (20_000, false),
+        "a write that fails changes nothing"
+    );
+    chunks.put(chunk_key(id, 4), &content[4 * 4096..]).unwrap();
     drop(file);
     fs.write("next", bytes(5_000, 2)).unwrap();
     let read: Vec<bool> = fs.read_dir("").unwrap().map(|file| file.is_ok()).collect();
@@ -249,6 +257,11 @@ fn a_damaged_entry_is_one_error_and_not_the_end() {
     let read: Vec<bool> = fs.read_dir("dir").unwrap().map(|file| file.is_ok()).collect();
     assert_eq!(read, [true, false, true, false]);
     assert_eq!(fs.verify("").unwrap().faults, 2);
+    let entry = entries.get("dir").unwrap().unwrap();
+    entries.delete("dir").unwrap();
+    let listed: Vec<bool> = fs.list("").unwrap().map(|entry| entry.is_ok()).collect();
+    assert_eq!(listed, [false], "one error for all that is below a missing directory");
+    entries.put("dir", entry).unwrap();
     fails(fs.remove_dir("dir"), ErrorKind::NotEmpty);
     fails(fs.remove("dir/lost"), ErrorKind::Corruption); // it may be a directory
     fails(fs.write("dir/lost", ""), ErrorKind::Corruption);
@@ -336,8 +349,8 @@ fn damage_of_a_chunk_is_that_of_its_file_alone() {
     let disk = SimFs::new(14);
     let db = open(&disk).unwrap();
     let fs = small_chunks(&db);
-    let contents: Vec<(&str, Vec<u8>)> =
-        ["a", "z", "b"].iter().zip(1..).map(|(name, n)| (*name, noise(12_000, n))).collect();
+    fs.mkdir("dir").unwrap();
+    let contents = [("dir/a", noise(12_000, 1)), ("dir/z", noise(3_000, 2)), ("dir/b", noise(12_000, 3))];
     for (name, content) in &contents {
         fs.write(name, content).unwrap(); // the chunks of `z` come before those of `b`
     }
@@ -346,20 +359,24 @@ fn damage_of_a_chunk_is_that_of_its_file_alone() {
     drop((fs, db));
     disk.settle();
     disk.reboot(Crash::Process);
-    destroy(&disk, &contents[1].1[8192..]); // short enough for a table
+    destroy(&disk, &contents[1].1); // its chunk is short enough for a table
     let db = open(&disk).unwrap();
     let fs = FileStore::open(&db, "files").unwrap();
-    let read: Vec<_> = fs.read_dir("").unwrap().map(|file| file.map(|(_, content)| content.unwrap())).collect();
+    let read: Vec<_> = fs.read_dir("dir").unwrap().map(|file| file.map(|(_, content)| content.unwrap())).collect();
     assert!(read[0].as_ref().is_ok_and(|content| *content == contents[0].1), "{:?}", read[0].as_ref().err());
     assert!(read[1].as_ref().is_ok_and(|content| *content == contents[2].1), "{:?}", read[1].as_ref().err());
     let error = read[2].as_ref().unwrap_err();
-    assert_eq!((error.kind(), error.path()), (ErrorKind::Corruption, Some(&b"z"[..])));
+    assert_eq!((error.kind(), error.path()), (ErrorKind::Corruption, Some(&b"dir/z"[..])));
     assert_eq!(fs.verify("").unwrap().faults, 1);
     let report = fs.fsck().unwrap();
-    assert_eq!((report.entries, report.contents), (4, 3));
-    assert!(report.faults > 0 && report.problems.iter().all(|problem| problem.path == b"z"), "{:?}", report.problems);
-    fs.remove("z").unwrap();
-    assert_eq!(fs.read("b").unwrap(), contents[2].1);
+    assert_eq!((report.entries, report.contents), (5, 3));
+    assert!(
+        report.faults > 0 && report.problems.iter().all(|problem| problem.path == b"dir/z"),
+        "{:?}",
+        report.problems
+    );
+    fs.remove("dir/z").unwrap();
+    assert_eq!(fs.read("dir/b").unwrap(), contents[2].1);
 }
 
 /// The store is full: a writer gets the error of its own file, although another one waits with more changes.
@@ -403,4 +420,59 @@ fn a_removed_tree_is_reclaimed_as_well_beside_an_open_file() {
     assert_eq!((record(ids[1]), record(ids[0]).len()), (vec![1, 3], 6), "3 chunks; any number of chunks");
     drop(file);
     assert_clean(&fs);
+}
+
+/// Damage below the families, in the midst of the entries: lists and walks report it once and go on.
+#[test]
+fn damage_among_entries_is_one_gap() {
+    let disk = SimFs::new(17);
+    let db = open(&disk).unwrap();
+    let fs = small_chunks(&db);
+    fs.mkdir("dir").unwrap();
+    let contents: Vec<Vec<u8>> = (0..7).map(|n| noise(1_000, n + 30)).collect();
+    contents.iter().enumerate().for_each(|(n, content)| fs.write(format!("dir/{n}"), content).unwrap());
+    db.settle().unwrap();
+    db.close().unwrap();
+    drop((fs, db));
+    disk.settle();
+    disk.reboot(Crash::Process);
+    destroy(&disk, &contents[3]);
+    let db = open(&disk).unwrap();
+    let fs = FileStore::open(&db, "files").unwrap();
+    let count = |entries: Vec<bool>| {
+        (entries.iter().filter(|is_ok| **is_ok).count(), entries.iter().filter(|is_ok| !**is_ok).count())
+    };
+    assert_eq!(count(fs.list("dir").unwrap().map(|entry| entry.is_ok()).collect()), (6, 1));
+    assert_eq!(count(fs.walk("").unwrap().map(|entry| entry.is_ok()).collect()), (8, 1));
+    assert_eq!(count(fs.read_dir("dir").unwrap().map(|entry| entry.is_ok()).collect()), (6, 1));
+    assert_eq!(fs.read("dir/4").unwrap(), contents[4]);
+    fails(fs.read("dir/3"), ErrorKind::Corruption);
+    assert_eq!((fs.verify("").unwrap().faults, fs.verify("").unwrap().entries), (1, 8));
+    let report = fs.fsck().unwrap();
+    assert!(report.entries == 8 && report.faults > 0, "{report:?}");
+    fails(fs.rename("dir", "moved"), ErrorKind::Corruption); // an entry would be lost on the way
+    fs.write("dir/3", "replaced").unwrap();
+    assert_eq!(fs.read("dir/3").unwrap(), b"replaced");
+    fs.remove_tree("dir").unwrap();
+    assert!(!fs.exists("dir").unwrap());
+}
+
+/// A file is shortened by the chunks that stay or by those that go, whichever are fewer: damage among the others is no
+/// obstacle.
+#[test]
+fn the_whole_part_of_a_damaged_file_is_kept() {
+    for (missing, kept) in [(5, 2), (1, 8)] {
+        let fs = memory();
+        let content = bytes(40_000, 1);
+        fs.write("file", &content).unwrap();
+        fs.db().column_family("files-chunks").unwrap().delete(chunk_key(contents(&fs)[0], missing)).unwrap();
+        fs.truncate("file", u64::from(kept * 4096_u32)).unwrap();
+        match missing < kept {
+            true => drop(fails(fs.read("file"), ErrorKind::Corruption)),
+            false => {
+                assert!(fs.read("file").unwrap() == content[..8192]);
+                assert_clean(&fs);
+            }
+        }
+    }
 }

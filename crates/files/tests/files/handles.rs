@@ -159,6 +159,7 @@ fn attributes_set_beside_a_handle_are_kept_by_its_flush() {
     file.write_at(b"C", 0).unwrap();
     fs.set_attributes("file", &SetAttributes::new().mode(0o600)).unwrap();
     assert_eq!((fs.read("file").unwrap(), file.metadata().mode), (b"content".to_vec(), 0o600));
+    assert_eq!(file.metadata().ctime, fs.snapshot().stat("file").unwrap().ctime);
     file.close().unwrap();
     assert_eq!((fs.read("file").unwrap(), fs.stat("file").unwrap().mode), (b"Content".to_vec(), 0o600));
     assert_clean(&fs);
@@ -303,4 +304,43 @@ fn the_tag_of_a_file_is_that_of_its_content_or_none() {
     fs.write("same", "before and after").unwrap();
     assert_eq!(fs.stat("file").unwrap().etag(), fs.stat("same").unwrap().etag());
     assert!(fs.stat("file").unwrap().etag().is_some());
+}
+
+/// A chunk that is overwritten with zeros becomes a hole, and its record goes.
+#[test]
+fn zeros_over_a_chunk_are_a_hole() {
+    let fs = memory();
+    fs.write("file", bytes(12_000, 1)).unwrap();
+    let file = open(&fs, "file");
+    file.write_at(&[0; 4096], 4096).unwrap();
+    file.close().unwrap();
+    assert_eq!((fs.stat("file").unwrap().allocated, fs.fsck().unwrap().chunks), (8192, 2));
+    assert_eq!(fs.read("file").unwrap()[4000..8300].iter().filter(|byte| **byte == 0).count(), 4096);
+    assert_clean(&fs);
+}
+
+/// The changes of a removed file are of no use to anyone: its last handle commits nothing.
+#[test]
+fn the_last_handle_of_a_removed_file_commits_nothing() {
+    let fs = memory();
+    let file = open(&fs, "file");
+    fs.remove("file").unwrap();
+    file.write_at(&bytes(20_000, 1), 0).unwrap();
+    let before = fs.db().snapshot().seqno().unwrap();
+    file.close().unwrap();
+    assert_eq!(fs.db().snapshot().seqno().unwrap(), before);
+}
+
+#[test]
+fn a_handle_lets_a_file_go_that_a_rename_replaces() {
+    let fs = memory();
+    fs.write("old", "old").unwrap();
+    fs.write("new", "new").unwrap();
+    let file = open(&fs, "old");
+    fs.rename("new", "old").unwrap();
+    assert_eq!(file.path(), None);
+    file.write_at(b"OLD", 0).unwrap();
+    file.close().unwrap();
+    assert_eq!(fs.read("old").unwrap(), b"new");
+    assert_clean(&fs);
 }

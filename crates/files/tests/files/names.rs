@@ -132,9 +132,16 @@ fn attributes_are_set_and_kept_by_a_new_content() {
     assert_eq!((after.mode, after.uid, after.gid, after.size), (0o600, 1000, 100, 5));
     assert!(after.inode != before.inode && after.mtime > 5 && after.digest != before.digest);
     assert_eq!(fs.xattrs("file").unwrap(), [b"user.a"]);
+    let before = fs.stat("file").unwrap();
     fs.set_attributes("file", &SetAttributes::new().gid(7)).unwrap();
-    assert_eq!(fs.stat("file").unwrap().gid, 7);
+    let after = fs.stat("file").unwrap();
+    assert!(after.gid == 7 && after.ctime > before.ctime && after.mtime == before.mtime, "{before:?} {after:?}");
     assert_eq!(fs.read("file").unwrap(), b"other");
+    fs.rename("file", "renamed").unwrap();
+    assert!(fs.stat("renamed").unwrap().ctime > after.ctime, "a rename is a change of the entry");
+    fs.write_with("renamed", "again", &SetAttributes::new().mode(0o640).mtime(6)).unwrap();
+    let again = fs.stat("renamed").unwrap();
+    assert_eq!((again.mode, again.uid, again.gid, again.mtime), (0o640, 1000, 7, 6));
     assert_eq!(fs.stat("").unwrap().inode, waxseal_files::ROOT_INODE);
 }
 

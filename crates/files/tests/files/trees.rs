@@ -47,8 +47,9 @@ fn two_entries_are_exchanged() {
     assert_eq!((fs.read("a").unwrap(), fs.read("file/small").unwrap()), (b"file".to_vec(), b"small".to_vec()));
     fs.mkdir("b").unwrap();
     fs.write("b/other", "other").unwrap();
-    let open = fs.open("b/other").unwrap();
+    let (open, other) = (fs.open("b/other").unwrap(), fs.open("file/small").unwrap());
     fs.rename_with("b", "file", RenameMode::Exchange).unwrap();
+    assert_eq!(other.path().unwrap(), b"b/small");
     assert_eq!((paths(&fs, "file").len(), paths(&fs, "b").len()), (2, 7));
     assert_eq!(open.path().unwrap(), b"file/other");
     fs.rename_with("a", "a!", RenameMode::Exchange).unwrap();
