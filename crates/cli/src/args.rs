@@ -10,6 +10,7 @@ use waxseal::care::StoreUid;
 
 use crate::expiry::ExpiryArgs;
 use crate::failure::Failure;
+use crate::fs_verbs::FsVerb;
 
 /// Look into a Waxseal store, change it, move data in and out.
 ///
@@ -40,6 +41,7 @@ pub(crate) struct Args {
 const GROUPS: &[(&str, &[&str])] = &[
     ("Records", &["put", "get", "del", "delete-range", "compare-and-set", "add", "pop", "scan"]),
     ("In and out", &["load", "dump", "export", "import", "ingest"]),
+    ("Files", &["fs"]),
     ("The store", &["stats", "families", "options", "levels", "compact", "checkpoint"]),
     ("Integrity", &["verify", "scrub", "repair", "salvage", "digest"]),
     ("Registry and log", &["register", "unregister", "registrations", "log", "provenance", "explain", "lineage"]),
@@ -249,6 +251,9 @@ pub(crate) enum Verb {
         /// The file's name in the store's directory, or its uid, which also finds a deleted file.
         file: String,
     },
+    /// Keep files in a store: list, copy, change, check.
+    #[command(subcommand)]
+    Fs(FsVerb),
     /// Demonstrate the store: load files, change them, kill a writer, check every answer.
     Tour(TourArgs),
     /// Print a completion script for a shell.

@@ -16,6 +16,8 @@ mod exchange;
 mod expiry;
 mod failure;
 mod family_options;
+mod files;
+mod fs_verbs;
 mod levels;
 mod log;
 mod manual;
@@ -103,6 +105,7 @@ fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
         Verb::Provenance { key } => registry::provenance(args, key, output),
         Verb::Explain { key } => registry::explain(args, key, output),
         Verb::Lineage { file } => registry::lineage(args, file, output),
+        Verb::Fs(verb) => files::run(args, verb, output),
         Verb::Tour(options) => tour::run(options, output),
         Verb::Completions { shell } => manual::completions(*shell, output),
         Verb::Man { dest } => manual::man(dest, output),

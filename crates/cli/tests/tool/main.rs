@@ -5,6 +5,7 @@
 mod descriptors;
 mod edges;
 mod exchange;
+mod files;
 mod loads;
 mod overview;
 mod registry;

@@ -1,0 +1,225 @@
+//! cat, put, get, cp: content from one tree to another.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read};
+
+use serde_json::json;
+use waxseal_files::FileKind;
+
+use super::location::{Access, Location, Place, last_name};
+use super::tree::{Node, Tree, below, find, join};
+use crate::args::Args;
+use crate::failure::{Exit, Failure};
+use crate::output::Output;
+use crate::{progress, text};
+
+pub(super) fn cat(args: &Args, paths: &[OsString], output: &mut Output) -> Result<Exit, Failure> {
+    for path in paths {
+        let Place { tree, path } = Location::parse(path)?.open(args, Access::Read)?;
+        let node = tree.stat(&path)?;
+        if node.kind != Some(FileKind::File) {
+            return Err(Failure::usage(format!("{} is no file but a {}", tree.show(&path), node.kind_name())));
+        }
+        tree.read(&path, &mut |part| output.write(&[part]))?;
+    }
+    Ok(Exit::Ok)
+}
+
+pub(super) fn put(args: &Args, src: &OsStr, dest: &OsStr, output: &mut Output) -> Result<Exit, Failure> {
+    let location = Location::parse(dest)?;
+    if location.is_local() {
+        return Err(Failure::usage(format!("{} is not in a store: waxseal://STORE/path", dest.display())));
+    }
+    if src != "-" {
+        return match Location::parse(src)?.is_local() {
+            true => cp(args, src, dest, output),
+            false => Err(Failure::usage(format!("{} is not local; use cp", src.display()))),
+        };
+    }
+    let Place { tree, path } = location.open(args, Access::Fill)?;
+    let mut sink = tree.write(&path, None)?;
+    let (mut part, mut bytes) = (vec![0; 1 << 20], 0);
+    loop {
+        match io::stdin().read(&mut part) {
+            Ok(0) => break,
+            Ok(length) => {
+                sink.write(&part[..length])?;
+                bytes += length as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(Failure::io("standard input", error)),
+        }
+    }
+    sink.finish()?;
+    tree.finish()?;
+    Copied { files: 1, bytes, ..Copied::default() }.print(false, output)
+}
+
+pub(super) fn get(args: &Args, src: &OsStr, dest: &OsStr, output: &mut Output) -> Result<Exit, Failure> {
+    if Location::parse(src)?.is_local() {
+        return Err(Failure::usage(format!("{} is not in a store: waxseal://STORE/path", src.display())));
+    }
+    if dest == "-" {
+        return cat(args, &[src.to_owned()], output);
+    }
+    match Location::parse(dest)?.is_local() {
+        true => cp(args, src, dest, output),
+        false => Err(Failure::usage(format!("{} is not local; use cp", dest.display()))),
+    }
+}
+
+pub(super) fn cp(args: &Args, src: &OsStr, dest: &OsStr, output: &mut Output) -> Result<Exit, Failure> {
+    let (from, to) = open_both(args, src, dest, Access::Fill)?;
+    let target = target(&*to.tree, &to.path, src)?;
+    let root = from.tree.stat(&from.path)?;
+    let mut copied = Copied::default();
+    let bar = progress::bar("copy", None, "entries");
+    let mut modes = Vec::new();
+    for entry in from.tree.walk(&root.path)? {
+        let copy = entry.and_then(|node| {
+            let path = join(&target, below(&node.path, &root.path));
+            copy_entry(&*from.tree, &node, &*to.tree, &path).map(|()| (node, path))
+        });
+        match copy {
+            Ok((node, path)) => {
+                copied.count(&node);
+                if node.is_directory() && !path.is_empty() {
+                    modes.push((path, node.mode));
+                }
+            }
+            Err(failure) => copied.fail(failure)?,
+        }
+        bar.inc(1);
+    }
+    // Children first: a directory may lose its own write permission.
+    modes.iter().rev().try_for_each(|(path, mode)| to.tree.set_mode(path, *mode))?;
+    to.tree.finish()?;
+    bar.finish_and_clear();
+    copied.print(false, output)
+}
+
+/// Opens the source to read, and the destination. At least one is in a store; a store that has both is opened
+/// once.
+pub(super) fn open_both(args: &Args, src: &OsStr, dest: &OsStr, access: Access) -> Result<(Place, Place), Failure> {
+    let (from, to) = (Location::parse(src)?, Location::parse(dest)?);
+    match (&from, &to) {
+        (Location::Local(_), Location::Local(_)) => {
+            Err(Failure::usage("neither path is in a store: waxseal://STORE/path"))
+        }
+        _ if from.is_in_tree_of(&to) => {
+            let to = to.open(args, access)?;
+            Ok((from.open_beside(&to)?, to))
+        }
+        _ => {
+            let from = from.open(args, Access::Read)?;
+            from.tree.stat(&from.path)?; // before a store is created
+            Ok((from, to.open(args, access)?))
+        }
+    }
+}
+
+/// Returns the path that a copy gets: in a directory that exists, under its own name.
+pub(super) fn target(tree: &dyn Tree, path: &[u8], src: &OsStr) -> Result<Vec<u8>, Failure> {
+    match find(tree, path)? {
+        Some(node) if node.is_directory() => Ok(join(path, &last_name(src))),
+        _ => Ok(path.to_vec()),
+    }
+}
+
+/// Copies one entry. A directory that exists stays.
+pub(super) fn copy_entry(from: &dyn Tree, node: &Node, to: &dyn Tree, path: &[u8]) -> Result<(), Failure> {
+    match node.kind {
+        Some(FileKind::File) => {
+            let mut sink = to.write(path, Some(node))?;
+            from.read(&node.path, &mut |part| sink.write(part))?;
+            sink.finish()
+        }
+        Some(FileKind::Directory) => match find(to, path)? {
+            Some(other) if other.is_directory() => Ok(()),
+            _ => to.mkdir(path, Some(node)),
+        },
+        Some(FileKind::Link) => {
+            let target = from.read_link(&node.path)?;
+            if find(to, path)?.is_some_and(|other| other.kind == Some(FileKind::Link)) {
+                if to.read_link(path)? == target {
+                    return Ok(());
+                }
+                to.remove(path)?;
+            }
+            to.symlink(&target, path, node)
+        }
+        _ => Err(Failure::usage(format!("{}: a {} has no content to copy", from.show(&node.path), node.kind_name()))),
+    }
+}
+
+/// The result of a copy.
+#[derive(Default)]
+pub(super) struct Copied {
+    files: u64,
+    directories: u64,
+    links: u64,
+    bytes: u64,
+    pub(super) removed: u64,
+    failed: u64,
+    is_damaged: bool,
+}
+
+impl Copied {
+    pub(super) fn count(&mut self, node: &Node) {
+        match node.kind {
+            Some(FileKind::File) => {
+                self.files += 1;
+                self.bytes += node.size;
+            }
+            Some(FileKind::Directory) => self.directories += 1,
+            _ => self.links += 1,
+        }
+    }
+
+    /// Reports an entry that was not copied; the others are. Errors: a failure of the device, which ends the copy.
+    pub(super) fn fail(&mut self, failure: Failure) -> Result<(), Failure> {
+        match failure.exit() {
+            Exit::Corruption | Exit::Usage | Exit::NotFound => {
+                eprintln!("waxseal: not copied: {failure}");
+                self.failed += 1;
+                self.is_damaged |= failure.is_corruption();
+                Ok(())
+            }
+            _ => Err(failure),
+        }
+    }
+
+    /// Prints what was done, or what would be done.
+    pub(super) fn print(&self, is_dry_run: bool, output: &mut Output) -> Result<Exit, Failure> {
+        let (copy, remove) = if is_dry_run { ("would copy", "would remove") } else { ("copied", "removed") };
+        let Copied { files, directories, links, bytes, removed, failed, .. } = *self;
+        let mut line = format!(
+            "{copy} {}, {} and {}: {}",
+            text::counted(files, "file", "files"),
+            text::counted(directories, "directory", "directories"),
+            text::counted(links, "link", "links"),
+            text::size(bytes),
+        );
+        if removed > 0 {
+            line += &format!("; {remove} {}", text::counted(removed, "entry", "entries"));
+        }
+        if failed > 0 {
+            line += &format!("; not copied {}", text::count(failed));
+        }
+        output.line(line)?;
+        output.object(&json!({
+            "ok": failed == 0,
+            "files": files,
+            "directories": directories,
+            "links": links,
+            "bytes": bytes,
+            "removed": removed,
+            "failed": failed,
+        }))?;
+        Ok(match (failed, self.is_damaged) {
+            (0, _) => Exit::Ok,
+            (_, true) => Exit::Corruption,
+            (_, false) => Exit::CheckFailed,
+        })
+    }
+}

@@ -1,0 +1,196 @@
+//! sync: make a tree like another one.
+
+use std::cmp::Ordering;
+use std::ffi::OsStr;
+use std::iter::Peekable;
+
+use waxseal_files::{Digest, Digester, FileKind};
+
+use super::copy::{Copied, copy_entry, open_both};
+use super::location::{Access, Place};
+use super::tree::{Node, Nodes, Tree, below, find, join};
+use crate::args::Args;
+use crate::failure::{Exit, Failure};
+use crate::output::Output;
+use crate::progress;
+
+/// The chunk size by which two files are compared whose digests are not known.
+const COMPARED_CHUNK_BYTES: u32 = 256 * 1024;
+
+/// Walks over both trees at once, in the order of their entries.
+pub(super) fn sync(
+    args: &Args,
+    src: &OsStr,
+    dest: &OsStr,
+    (delete, dry_run): (bool, bool),
+    output: &mut Output,
+) -> Result<Exit, Failure> {
+    let (from, to) = open_both(args, src, dest, if dry_run { Access::Read } else { Access::Fill })?;
+    let mut ours: Peekable<Nodes> = from.tree.walk(&from.path)?.peekable();
+    let mut theirs: Peekable<Nodes> = match find(&*to.tree, &to.path)? {
+        Some(_) => to.tree.walk(&to.path)?.peekable(),
+        None => (Box::new(std::iter::empty()) as Nodes).peekable(),
+    };
+    let mut run = Run { from: &from, to: &to, delete, dry_run, copied: Copied::default(), removed: None };
+    let mut modes = Vec::new();
+    let bar = progress::bar("sync", None, "entries");
+    loop {
+        let order = match (ours.peek(), theirs.peek()) {
+            (None, None) => break,
+            (Some(Err(_)), _) => {
+                if let Some(Err(failure)) = ours.next() {
+                    // A part of the source is not known: nothing that may be it is removed.
+                    run.delete = false;
+                    run.copied.fail(failure)?;
+                }
+                continue;
+            }
+            (_, Some(Err(_))) => {
+                if let Some(Err(failure)) = theirs.next() {
+                    run.copied.fail(failure)?;
+                }
+                continue;
+            }
+            (Some(Ok(_)), None) => Ordering::Less,
+            (None, Some(Ok(_))) => Ordering::Greater,
+            (Some(Ok(own)), Some(Ok(other))) => by_component(run.name(own, &from), run.name(other, &to)),
+        };
+        let own = if order.is_le() { ours.next().transpose()? } else { None };
+        let other = if order.is_ge() { theirs.next().transpose()? } else { None };
+        if let Err(failure) = run.step(own.as_ref(), other.as_ref(), output) {
+            run.copied.fail(failure)?;
+        }
+        let directory =
+            own.filter(Node::is_directory).map(|own| (join(&to.path, below(&own.path, &from.path)), own.mode));
+        modes.extend(directory.filter(|(path, _)| !path.is_empty()));
+        bar.inc(1);
+    }
+    let copied = run.copied;
+    if !dry_run {
+        modes.iter().rev().try_for_each(|(path, mode)| to.tree.set_mode(path, *mode))?;
+        to.tree.finish()?;
+    }
+    bar.finish_and_clear();
+    copied.print(dry_run, output)
+}
+
+/// Compares paths component by component, as trees are walked.
+fn by_component(one: &[u8], other: &[u8]) -> Ordering {
+    one.split(|byte| *byte == b'/').cmp(other.split(|byte| *byte == b'/'))
+}
+
+struct Run<'a> {
+    from: &'a Place,
+    to: &'a Place,
+    delete: bool,
+    dry_run: bool,
+    copied: Copied,
+    /// The last tree that was removed: its entries are gone.
+    removed: Option<Vec<u8>>,
+}
+
+impl Run<'_> {
+    fn name<'n>(&self, node: &'n Node, place: &Place) -> &'n [u8] {
+        below(&node.path, &place.path)
+    }
+
+    /// Brings one entry up to date: `own` of the source, `other` of the destination.
+    fn step(&mut self, own: Option<&Node>, other: Option<&Node>, output: &mut Output) -> Result<(), Failure> {
+        let removed = &self.removed;
+        let is_gone =
+            |other: &&Node| removed.as_ref().is_some_and(|path| other.path.starts_with(&[&path[..], b"/"].concat()));
+        let other = other.filter(|other| !is_gone(other));
+        let Some(own) = own else {
+            return match other.filter(|_| self.delete) {
+                Some(other) => self.remove(other, output),
+                None => Ok(()),
+            };
+        };
+        let path = join(&self.to.path, self.name(own, self.from));
+        if let Some(other) = other {
+            if own.kind != other.kind {
+                if !self.delete {
+                    let shown = self.to.tree.show(&other.path);
+                    return Err(Failure::usage(format!("{shown} is a {}; --delete replaces it", other.kind_name())));
+                }
+                self.remove(other, output)?;
+            } else if self.is_equal(own, other)? {
+                return Ok(());
+            } else if own.is_directory() {
+                self.say("mode", &path, output)?;
+                return Ok(()); // set at the end
+            }
+        }
+        self.say("copy", &path, output)?;
+        if !self.dry_run {
+            copy_entry(&*self.from.tree, own, &*self.to.tree, &path)?;
+        }
+        self.copied.count(own);
+        Ok(())
+    }
+
+    fn remove(&mut self, other: &Node, output: &mut Output) -> Result<(), Failure> {
+        self.say("remove", &other.path, output)?;
+        if !self.dry_run {
+            self.to.tree.remove_tree(&other.path)?;
+        }
+        self.copied.removed += 1;
+        self.removed = Some(other.path.clone());
+        Ok(())
+    }
+
+    fn say(&self, what: &str, path: &[u8], output: &mut Output) -> Result<(), Failure> {
+        match self.dry_run {
+            true => output.line(format!("{what} {}", self.to.tree.show(path))),
+            false => Ok(()),
+        }
+    }
+
+    /// Compares two entries of one kind, which is what a copy would make equal.
+    fn is_equal(&self, own: &Node, other: &Node) -> Result<bool, Failure> {
+        let is_mode_equal = own.mode & 0o777 == other.mode & 0o777;
+        match own.kind {
+            Some(FileKind::File) if own.size != other.size || !is_mode_equal => Ok(false),
+            Some(FileKind::File) => {
+                let known = own.stored.zip(other.stored).and_then(|(own, other)| own.has_content_of(&other));
+                if let Some(is_equal) = known {
+                    return Ok(is_equal);
+                }
+                let sizes = [own, other].map(|node| node.stored.map_or(0, |metadata| metadata.chunk_bytes));
+                let chunk_bytes = sizes.into_iter().find(|size| *size > 0).unwrap_or(COMPARED_CHUNK_BYTES);
+                Ok(digest(&*self.from.tree, own, chunk_bytes)? == digest(&*self.to.tree, other, chunk_bytes)?)
+            }
+            Some(FileKind::Link) => Ok(self.from.tree.read_link(&own.path)? == self.to.tree.read_link(&other.path)?),
+            _ => Ok(is_mode_equal),
+        }
+    }
+}
+
+/// Returns the digest of a file's content for a chunk size, from the entry or by reading the bytes.
+fn digest(tree: &dyn Tree, node: &Node, chunk_bytes: u32) -> Result<Digest, Failure> {
+    let known = node.stored.filter(|metadata| {
+        let is_one_chunk = metadata.chunk_bytes == 0 && metadata.size <= chunk_bytes.into();
+        !metadata.has_changes && (metadata.chunk_bytes == chunk_bytes || is_one_chunk)
+    });
+    if let Some(metadata) = known {
+        return Ok(metadata.digest);
+    }
+    let mut digester = Digester::new(chunk_bytes);
+    tree.read(&node.path, &mut |part| {
+        digester.update(part);
+        Ok(())
+    })?;
+    Ok(digester.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trees_are_walked_in_the_order_of_components() {
+        assert_eq!(by_component(b"", b"a"), Ordering::Less);
+        assert_eq!(by_component(b"a/z", b"a!"), Ordering::Less);
+        assert_eq!(by_component(b"a/b", b"a/b"), Ordering::Equal);
+    }
+}

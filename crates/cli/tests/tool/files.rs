@@ -1,0 +1,147 @@
+//! `waxseal fs`: what a transcript cannot show.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use serde_json::Value;
+use waxseal::Db;
+use waxseal_files::FileStore;
+
+use crate::Tool;
+
+impl Tool {
+    /// Returns the URL of a path in the store.
+    fn url(&self, path: &str) -> String {
+        format!("waxseal://{}/{path}", self.path("store").display())
+    }
+
+    fn local(&self, name: &str) -> String {
+        self.path(name).to_str().unwrap().to_owned()
+    }
+
+    fn with_files(&self, act: impl FnOnce(&FileStore)) {
+        let db = Db::open(self.path("store")).unwrap();
+        act(&FileStore::open(&db, "files").unwrap());
+        db.close().unwrap();
+    }
+}
+
+/// Links below the destination lead elsewhere: nothing is written, read or removed there.
+#[test]
+fn no_link_below_the_destination_is_followed() {
+    let tool = Tool::new();
+    tool.with_files(|files| {
+        files.create_dir_all("tree/sub").unwrap();
+        files.write("tree/file", "new").unwrap();
+        files.write("tree/sub/file", "new").unwrap();
+    });
+    let (outside, dest) = (tool.path("outside"), tool.path("dest"));
+    fs::create_dir_all(outside.join("kept")).unwrap();
+    fs::write(outside.join("file"), "old").unwrap();
+    fs::create_dir_all(dest.join("tree")).unwrap();
+    symlink(&outside, dest.join("tree/sub")).unwrap();
+    symlink(outside.join("file"), dest.join("tree/file")).unwrap();
+    assert_eq!(tool.code(&["fs", "get", &tool.url("tree"), &tool.local("dest")]), 6);
+    assert_eq!(fs::read(outside.join("file")).unwrap(), b"old");
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 2);
+    let sync = ["fs", "sync", "--delete", &tool.url("tree"), &tool.local("dest/tree")];
+    tool.ok(&sync);
+    assert!(outside.join("kept").exists() && fs::read(outside.join("file")).unwrap() == b"old");
+    assert!(fs::symlink_metadata(dest.join("tree/sub")).unwrap().is_dir());
+    assert_eq!(fs::read(dest.join("tree/sub/file")).unwrap(), b"new");
+    assert!(!fs::symlink_metadata(dest.join("tree/file")).unwrap().is_symlink());
+    // A source is not left either.
+    symlink("/etc", dest.join("tree/etc")).unwrap();
+    tool.ok(&["fs", "put", &tool.local("dest/tree"), &tool.url("copied")]);
+    tool.with_files(|files| assert_eq!(files.read_link("copied/etc").unwrap(), b"/etc"));
+    assert_eq!(tool.code(&["fs", "rm", "-r", &tool.local("dest/tree")]), 0);
+    assert!(Path::new("/etc").exists() && outside.join("kept").exists());
+}
+
+/// Damage is an exit code and a message; what is whole is copied.
+#[test]
+fn damaged_files_are_reported_and_the_others_copied() {
+    let tool = Tool::new();
+    tool.with_files(|files| {
+        files.mkdir("tree").unwrap();
+        for name in ["a", "b", "c"] {
+            files.write(format!("tree/{name}"), vec![name.as_bytes()[0]; 300_000]).unwrap();
+        }
+        let chunks = files.db().column_family("files-chunks").unwrap();
+        let keys: Vec<_> = chunks.range("c".."d").keys().map(Result::unwrap).collect();
+        assert_eq!(keys.len(), 6);
+        chunks.delete(&keys[3]).unwrap();
+        files.db().column_family("files").unwrap().put("tree\0d", [1, 1]).unwrap();
+    });
+    let output = tool.run(&["--json", "fs", "get", &tool.url("tree"), &tool.local("out")]);
+    let object: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (output.status.code(), &object["files"], &object["failed"]),
+        (Some(3), &2.into(), &2.into()),
+        "{object}"
+    );
+    let mut names: Vec<_> = fs::read_dir(tool.path("out")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names.iter().map(|name| name.as_bytes()).collect::<Vec<_>>(), [b"a", b"c"], "no part of a file");
+    assert_eq!(tool.code(&["fs", "cat", &tool.url("tree/b")]), 3);
+    let listed = tool.run(&["fs", "ls", &tool.url("tree")]);
+    assert_eq!((listed.status.code(), &listed.stdout[..]), (Some(3), &b"a\nb\nc\n"[..]));
+    for verb in ["verify", "fsck"] {
+        let path = if verb == "verify" { "tree" } else { "" };
+        let output = tool.run(&["--json", "fs", verb, &tool.url(path)]);
+        let object: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(
+            (output.status.code(), &object["faults"], &object["ok"]),
+            (Some(3), &2.into(), &false.into()),
+            "{verb}"
+        );
+    }
+    // A damaged source removes nothing from a copy that is whole.
+    fs::write(tool.path("out/b"), vec![b'b'; 300_000]).unwrap();
+    fs::write(tool.path("out/d"), "whole").unwrap();
+    assert_eq!(tool.code(&["fs", "sync", "--delete", &tool.url("tree"), &tool.local("out")]), 3);
+    assert!(
+        fs::read(tool.path("out/d")).unwrap() == b"whole" && fs::metadata(tool.path("out/b")).unwrap().len() == 300_000
+    );
+}
+
+/// A store in use is read by every verb, and written by none; the writer's name is in the log.
+#[test]
+fn a_store_in_use_is_read() {
+    let tool = Tool::new();
+    let db = Db::open(tool.path("store")).unwrap();
+    let files = FileStore::open(&db, "files").unwrap();
+    files.write("file", "content").unwrap();
+    db.sync().unwrap();
+    assert_eq!(tool.ok(&["fs", "cat", &tool.url("file")]), b"content");
+    assert_eq!(tool.code(&["fs", "rm", &tool.url("file")]), 5);
+    assert_eq!(tool.code(&["fs", "newfile", &tool.url("new")]), 5);
+    assert_eq!(tool.text(&["fs", "sync", "--dry-run", &tool.url("file"), &tool.url("other")]).lines().count(), 2);
+    drop((files, db));
+    tool.ok(&["register", "files", "File.Create"]);
+    tool.ok(&["--as", "alice", "fs", "newfile", &tool.url("new")]);
+    assert!(tool.text(&["log", "files", "File.Create"]).contains("alice"));
+}
+
+/// Names are any bytes, on the command line and in local directories.
+#[test]
+fn names_of_any_bytes_are_copied() {
+    let tool = Tool::new();
+    let names = [&b"line\nbreak"[..], b"\xff\xfe", b"-dash", b"a b'c\"", b"x_$1"];
+    fs::create_dir(tool.path("src")).unwrap();
+    for name in names {
+        fs::write(tool.path("src").join(std::ffi::OsStr::from_bytes(name)), name).unwrap();
+    }
+    tool.ok(&["fs", "put", &tool.local("src"), &tool.url("dest")]);
+    tool.with_files(|files| {
+        for name in names {
+            assert_eq!(files.read([b"dest/", name].concat()).unwrap(), name);
+        }
+    });
+    tool.ok(&["fs", "get", &tool.url("dest"), &tool.local("out")]);
+    for name in names {
+        assert_eq!(fs::read(tool.path("out").join(std::ffi::OsStr::from_bytes(name))).unwrap(), name);
+    }
+}
