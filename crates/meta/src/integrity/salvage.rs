@@ -9,7 +9,7 @@
 //!         first, authoritative ones are written again after them, and the bound of the lost ranges lies between. For a
 //!         loss with an unknown range, the lost range covers all keys. Records that range deletes of the manifest hide
 //!         are left out, and range deletes of the log are copied. Without a manifest, flushed range deletes are unknown,
-//!         and the report says so.
+//!         and the report says so; so is the seqno of ingested records (`undated.rs`).
 //! Crash:  the new store is built in a directory of its own inside the destination. Its files move to the destination
 //!         when the store is complete, `CURRENT` last. A salvage that is killed leaves a directory that is no store, or
 //!         a store without `CURRENT`. A salvage that fails or is ended leaves nothing.
@@ -48,11 +48,13 @@ mod places;
 mod stores;
 mod tables;
 mod unclaimed;
+mod undated;
 mod unread;
 
 use hole::Hole;
 use places::{MadeDirs, check_apart};
 use stores::Others;
+use undated::{ContestedKeys, UNDATED, is_undated, seqno_below_losses};
 use unread::{Met, Unread};
 
 use super::carry::{carried, term};
@@ -216,6 +218,8 @@ struct Taker {
     lost_ranges: Spans<()>,
     /// The range deletes of the manifest, then the copied ones of the log.
     ranges: RangeIndex,
+    /// The key ranges of undated tables that no range delete of the log overlaps.
+    undated: Vec<LostRange>,
 }
 
 /// A table that was read without a manifest, kept to find tables that may have replaced each other.
@@ -224,7 +228,8 @@ struct SeenTable {
     name: String,
     number: u64,
     keys: (Vec<u8>, Vec<u8>),
-    seqnos: (Seqno, Seqno),
+    /// `None` if the table is undated.
+    seqnos: Option<(Seqno, Seqno)>,
 }
 
 struct Salvage<'a> {
@@ -400,10 +405,10 @@ impl Salvage<'_> {
     fn without_manifest(&mut self, error: &Error) {
         let may_have_replaced = |old: &SeenTable, new: &SeenTable| {
             let order = self.order_of(old.family);
+            let holds = |new: (Seqno, Seqno), old: (Seqno, Seqno)| new.0 <= old.0 && old.1 <= new.1;
             old.family == new.family
                 && old.number < new.number
-                && new.seqnos.0 <= old.seqnos.0
-                && old.seqnos.1 <= new.seqnos.1
+                && new.seqnos.is_some_and(|new| old.seqnos.is_none_or(|old| holds(new, old)))
                 && order.compare(&old.keys.0, &new.keys.1).is_le()
                 && order.compare(&new.keys.0, &old.keys.1).is_le()
         };
@@ -451,7 +456,8 @@ impl Salvage<'_> {
         };
         let working = self.begin_lost_range(&family)?;
         let (lost_ranges, ranges) = (Spans::default(), RangeIndex::new(family.order().clone()));
-        self.families.insert(id, Taker { family: family.clone(), greatest: 0, working, lost_ranges, ranges });
+        let into = Taker { family: family.clone(), greatest: 0, working, lost_ranges, ranges, undated: Vec::new() };
+        self.families.insert(id, into);
         Ok(family)
     }
 
@@ -508,6 +514,7 @@ impl Salvage<'_> {
         let protector = self.parts.companions.clone();
         self.report.bytes += table.expected().size;
         let (mut ledger, mut gaps, mut greatest, mut with_more) = (Ledger::default(), Vec::new(), 0, 0);
+        let (is_undated, mut contested) = (is_undated(&table), ContestedKeys::default());
         let mut ends = None::<(KeyPosition, KeyPosition)>;
         let mut reach = |from: KeyPosition, to: KeyPosition| match &mut ends {
             Some((_, last)) => *last = to,
@@ -516,7 +523,11 @@ impl Salvage<'_> {
         table.examine(&*protector, true, &mut |found| {
             match found {
                 ExaminedItem::Record(record, check, _) => {
-                    greatest = greatest.max(if check.serves() { record.seqno } else { 0 });
+                    if is_undated {
+                        contested.add(record.key, self.is_contested(id, record, check), name);
+                    } else if check.serves() {
+                        greatest = greatest.max(record.seqno);
+                    }
                     with_more += u64::from(!companion::is_bare(record.companion));
                     self.report.count(check);
                     ledger.add(record.kind, term(&*protector, record, check));
@@ -533,6 +544,7 @@ impl Salvage<'_> {
             }
             Ok(())
         })?;
+        self.lose_contested(id, &family, contested);
         let seqnos = known.map(|(_, meta)| (meta.least_seqno, meta.greatest_seqno));
         let seqnos = seqnos.unwrap_or((properties.least_seqno, properties.greatest_seqno));
         if is_described {
@@ -544,7 +556,11 @@ impl Salvage<'_> {
             gaps.extend(plan::gaps_at_ends(&order, ends.as_ref(), &all).into_iter().flatten());
             let room = table.room_in(&gaps);
             self.closes(id, &family, (&counted, &ledger), (gaps, room), (&all, seqnos.0), lost_beside);
-            greatest = seqnos.1;
+            if is_undated {
+                self.add_undated(id, (&properties.smallest, &properties.largest), name);
+            } else {
+                greatest = seqnos.1;
+            }
             if let Some(into) = self.families.get_mut(&id) {
                 into.greatest = into.greatest.max(greatest);
             }
@@ -559,6 +575,7 @@ impl Salvage<'_> {
             _ => return Ok(None),
         };
         let keys = (properties.smallest.clone(), properties.largest.clone());
+        let seqnos = (!is_undated).then_some(seqnos);
         Ok(Some(SeenTable { family: id, name: name.to_owned(), number, keys, seqnos }))
     }
 
@@ -712,6 +729,7 @@ impl Salvage<'_> {
     /// Copies an intact range delete of the log, behind all older records and before all newer ones.
     pub(super) fn take_range_delete(&mut self, id: u32, family: &Family, record: &Record<'_>) -> Result<()> {
         let range = RangeDelete::of(record)?;
+        self.lose_undated_below(id, family, &range);
         if let Some(into) = self.families.get_mut(&id) {
             into.ranges.insert(&range);
         }
@@ -732,7 +750,8 @@ impl Salvage<'_> {
             // Lost ranges cover all versions of their keys.
             let is_under =
                 || lost_ranges.is_some_and(|lost_ranges| lost_ranges.around(order, record.key, 0).next().is_some());
-            let is_hidden = || self.losses.cover(id, self.flushed(id), order, record.key, record.seqno);
+            let seqno = seqno_below_losses(record);
+            let is_hidden = || self.losses.cover(id, self.flushed(id), order, record.key, seqno);
             if !self.is_newest(id, record.key, record.seqno) || !check.serves() || !is_under() || is_hidden() {
                 return Ok(());
             }
@@ -741,6 +760,9 @@ impl Salvage<'_> {
             self.add_unread(id, record, check, (String::new(), Verdict::Seal));
             return Ok(());
         } else {
+            if record.seqno != UNDATED && self.is_contested(id, record, check) {
+                self.lose_contested_key(id, family, record.key);
+            }
             let seen = self.newest.entry((id, hash(record.key))).or_default();
             if seen.0 > record.seqno {
                 return Ok(());

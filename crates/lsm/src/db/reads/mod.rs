@@ -306,7 +306,8 @@ impl<V: FnMut(&Record<'_>)> ReadDecision<'_, V> {
     fn is_visible(&mut self, record: &Record<'_>) -> bool {
         let (family, view) = self.of;
         let hides = |lost_range: &LostRange| {
-            lost_range.bound > self.hidden && lost_range.covers_at(family.order(), record.key, record.seqno, self.seqno)
+            lost_range.bound >= self.hidden
+                && lost_range.covers_at(family.order(), record.key, record.seqno, self.seqno)
         };
         let is_lost = view.lost_ranges.iter().any(hides);
         if is_lost {

@@ -99,7 +99,7 @@ fn newest_unhidden<S: Search>(
             return Ok(true);
         }
     }
-    let may_hold = |lost_range: &&LostRange| lost_range.bound > hidden && lost_range.may_hide(order, key, seqno);
+    let may_hold = |lost_range: &&LostRange| lost_range.bound >= hidden && lost_range.may_hide(order, key, seqno);
     match view.lost_ranges.iter().find(may_hold) {
         Some(lost_range) => Err(search.lost(lost_range)),
         None => Ok(view.check_open().map(|()| false)?),

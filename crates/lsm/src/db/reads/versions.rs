@@ -91,7 +91,7 @@ impl LocationSearch<'_> {
     fn take(&mut self, record: &Record<'_>, place: RecordPlace, protection: Protection) -> Result<bool> {
         let (order, mut lost_ranges) = (self.family.order(), self.view.lost_ranges.iter());
         let hides = |lost_range: &&LostRange| {
-            lost_range.bound > self.hidden && lost_range.covers_at(order, self.key, record.seqno, self.seqno)
+            lost_range.bound >= self.hidden && lost_range.covers_at(order, self.key, record.seqno, self.seqno)
         };
         if let Some(lost_range) = lost_ranges.find(hides) {
             return Err(self.lost(lost_range));

@@ -27,6 +27,13 @@ impl Table {
         self.expected.ingest_seqno != 0
     }
 
+    /// Returns true if the file may have been written to be ingested: all its records have `WRITTEN_SEQNO`. So may those
+    /// of a store's first table.
+    pub fn is_ingestible(&self) -> bool {
+        let (least, greatest) = (self.properties.least_seqno, self.properties.greatest_seqno);
+        [self.base, least, greatest] == [WRITTEN_SEQNO; 3]
+    }
+
     /// Returns true if its records have companions that its protector can bind to another seqno.
     fn binds(&self) -> bool {
         self.records.protector.protection() != Protection::None && self.records.protection != Protection::Foreign

@@ -132,7 +132,7 @@ impl Salvage<'_> {
     /// are recognized by this.
     fn least_seqno_of(&self, segment: u64) -> Seqno {
         let older = self.seen.iter().filter(|table| table.number < segment);
-        older.map(|table| table.seqnos.1 + 1).max().unwrap_or(0)
+        older.filter_map(|table| Some(table.seqnos?.1 + 1)).max().unwrap_or(0)
     }
 
     /// Reports commits up to `bound` as lost. A family whose tables already had them has lost no record.

@@ -8,9 +8,10 @@ use waxseal_lsm::names::{StoreFileName, system_id};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::MAX_SEQNO;
 use waxseal_lsm::seam::Companions;
-use waxseal_lsm::sst::{Cache, KnownTable, Table, rebuild};
+use waxseal_lsm::sst::{Cache, Expected, KnownTable, Table, WRITTEN_SEQNO, rebuild};
 use waxseal_lsm::version;
 
+use super::undated::UNDATED;
 use super::{Named, Salvage};
 
 impl Salvage<'_> {
@@ -43,9 +44,18 @@ impl Salvage<'_> {
             None => {
                 let is_own = |name: StoreFileName| matches!(name, StoreFileName::Table(_)) && !self.others.has(name);
                 let is_table = |name: &&String| StoreFileName::parse(name).is_some_and(is_own);
-                names.iter().filter(is_table).map(|name| (name.clone(), None)).collect()
+                let mut tables: Vec<_> = names.iter().filter(is_table).map(|name| (name.clone(), None)).collect();
+                // Undated tables come last: then their contested keys are found in order.
+                tables.sort_by_cached_key(|(name, _)| self.may_be_undated(name));
+                tables
             }
         }
+    }
+
+    fn may_be_undated(&self, name: &str) -> bool {
+        let file = self.parts.env.fs.open(&self.from.join(name), Open::Read).ok();
+        let properties = file.and_then(|file| Table::properties_of(name, &*file).ok());
+        properties.is_some_and(|of| (of.least_seqno, of.greatest_seqno) == (WRITTEN_SEQNO, WRITTEN_SEQNO))
     }
 
     /// Without a manifest, a table under two names means that a copy of it has overwritten another table, which is
@@ -79,7 +89,8 @@ impl Salvage<'_> {
                 Err(error) => failed = error,
             }
         }
-        let known = match known {
+        let is_named = known.is_some();
+        let mut known = match known {
             None => KnownTable::default(),
             Some((id, meta)) => KnownTable {
                 uid: Some(meta.uid),
@@ -92,10 +103,15 @@ impl Salvage<'_> {
             },
         };
         for order in &orders {
-            if let Ok(rebuilt) = rebuild(name, file.clone(), &known, order, cache.clone(), protector.clone())
-                && rebuilt.table.properties().comparator == order.name()
+            let rebuilt = |known: &_| rebuild(name, file.clone(), known, order, cache.clone(), protector.clone());
+            if let Ok(found) = rebuilt(&known)
+                && found.table.properties().comparator == order.name()
             {
-                return Ok(rebuilt.table);
+                if is_named || !found.table.is_ingestible() {
+                    return Ok(found.table);
+                }
+                known.ingest_seqno = UNDATED;
+                return Ok(rebuilt(&known)?.table);
             }
         }
         Err(failed)
@@ -110,12 +126,16 @@ impl Salvage<'_> {
         cache: &Arc<Cache>,
         protector: &Arc<dyn Companions>,
     ) -> Result<Arc<Table>> {
-        let expected = match known {
-            Some((_, meta)) => meta.expected(),
-            None => Table::identify(name, &**file)?,
+        let open = |expected| {
+            Table::open(name.to_owned(), file.clone(), expected, order.clone(), cache.clone(), protector.clone())
         };
-        let table =
-            Table::open(name.to_owned(), file.clone(), expected, order.clone(), cache.clone(), protector.clone())?;
+        let mut table = match known {
+            Some((_, meta)) => open(meta.expected())?,
+            None => open(Table::identify(name, &**file)?)?,
+        };
+        if known.is_none() && table.is_ingestible() {
+            table = open(Expected { ingest_seqno: UNDATED, ..*table.expected() })?;
+        }
         table.read_guide(true)?;
         Ok(table)
     }

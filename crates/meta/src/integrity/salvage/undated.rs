@@ -1,0 +1,124 @@
+//! Tables whose place among the commits is unknown: only the manifest has the seqno of an ingested table's records.
+//!
+//! Holds:  without a manifest, the records of such a table have the seqno `UNDATED`. A key that has another version
+//!         elsewhere is lost, unless both have the same content: either of them may be the newer one. A loss elsewhere
+//!         hides an undated record in its range, whatever the bound of the loss. A loss in an undated table hides all
+//!         other versions. A range delete of the log may be older or newer than the table: all its keys are lost then.
+
+use waxseal_lsm::checksum::hash;
+use waxseal_lsm::db::Family;
+use waxseal_lsm::error::Verdict;
+use waxseal_lsm::lost_range::LostRange;
+use waxseal_lsm::range_delete::RangeDelete;
+use waxseal_lsm::record::{MAX_SEQNO, Record, Seqno};
+use waxseal_lsm::seam::Check;
+use waxseal_lsm::sst::Table;
+
+use super::super::carry::term;
+use super::super::report::{Finding, finding_of};
+use super::Salvage;
+
+/// The seqno of records whose own seqno is unknown. No commit has it.
+pub(super) const UNDATED: Seqno = MAX_SEQNO - 1;
+
+/// Maximum number of lost ranges for the contested keys of one table. The last range grows beyond that.
+const MAX_RANGES: usize = 64;
+
+/// Returns true if the records of a table are undated.
+pub(super) fn is_undated(table: &Table) -> bool {
+    table.expected().ingest_seqno == UNDATED
+}
+
+/// Returns the seqno by which a loss is compared with a record: a loss of any seqno may be newer than an undated record.
+pub(super) fn seqno_below_losses(record: &Record<'_>) -> Seqno {
+    if record.seqno == UNDATED { 0 } else { record.seqno }
+}
+
+/// The keys of one undated table that have other versions elsewhere. Adjacent keys share a range.
+#[derive(Default)]
+pub(super) struct ContestedKeys {
+    ranges: Vec<LostRange>,
+    continues: bool,
+}
+
+impl ContestedKeys {
+    /// Adds the next key of the table.
+    pub(super) fn add(&mut self, key: &[u8], is_contested: bool, file: &str) {
+        if is_contested {
+            let is_full = self.ranges.len() == MAX_RANGES;
+            match self.ranges.last_mut() {
+                Some(last) if self.continues || is_full => last.to.0 = key.to_vec(),
+                _ => self.ranges.push(lost_keys(key, key, file)),
+            }
+        }
+        self.continues = is_contested;
+    }
+}
+
+fn lost_keys(from: &[u8], to: &[u8], file: &str) -> LostRange {
+    LostRange::over(from, to, MAX_SEQNO, file, Verdict::Missing)
+}
+
+impl Salvage<'_> {
+    /// Returns true if a version of the record's key was copied, and either of the two may be the newer one.
+    pub(super) fn is_contested(&self, id: u32, record: &Record<'_>, check: Check) -> bool {
+        let copied = self.newest.get(&(id, hash(record.key)));
+        let differs = |of: u64| {
+            let term = term(&*self.parts.companions, record, check);
+            term == 0 || term != of
+        };
+        copied.is_some_and(|(seqno, of)| (record.seqno == UNDATED || *seqno == UNDATED) && differs(*of))
+    }
+
+    /// Reports the contested keys of a table as lost.
+    pub(super) fn lose_contested(&mut self, id: u32, family: &Family, keys: ContestedKeys) {
+        keys.ranges.iter().for_each(|range| self.lose_undated(id, family, range));
+    }
+
+    /// Reports a key as lost whose undated version was copied before this record was found.
+    pub(super) fn lose_contested_key(&mut self, id: u32, family: &Family, key: &[u8]) {
+        self.lose_undated(id, family, &lost_keys(key, key, "CURRENT"));
+    }
+
+    /// Remembers an undated table, for the range deletes of the log.
+    pub(super) fn add_undated(&mut self, id: u32, (smallest, largest): (&[u8], &[u8]), file: &str) {
+        if let Some(into) = self.families.get_mut(&id) {
+            into.undated.push(lost_keys(smallest, largest, file));
+        }
+    }
+
+    /// Reports the undated tables as lost that a range delete of the log overlaps.
+    pub(super) fn lose_undated_below(&mut self, id: u32, family: &Family, deleted: &RangeDelete) {
+        let order = family.order();
+        let undated = self.families.get_mut(&id).map(|into| &mut into.undated);
+        let overlaps = |table: &mut LostRange| deleted.overlaps(order, &table.from.0, &table.to.0);
+        let lost: Vec<LostRange> = undated.into_iter().flat_map(|tables| tables.extract_if(.., overlaps)).collect();
+        lost.iter().for_each(|table| self.lose_undated(id, family, table));
+    }
+
+    fn lose_undated(&mut self, id: u32, family: &Family, range: &LostRange) {
+        let message = "only the manifest had the seqno of an ingested table: another version may be newer".to_owned();
+        self.report.structural += 1;
+        self.report.damage.push(Finding { message, outcome: self.outcome(), ..finding_of(family, range) });
+        self.losses.add(id, self.in_old_store(range));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn adjacent_keys_share_a_range_and_the_last_one_grows() {
+        let mut keys = ContestedKeys::default();
+        for (key, is_contested) in [(b"a", true), (b"b", true), (b"c", false), (b"d", true)] {
+            keys.add(key, is_contested, "t");
+        }
+        assert_eq!(keys.ranges, [lost_keys(b"a", b"b", "t"), lost_keys(b"d", b"d", "t")]);
+        for at in 0..=u8::MAX {
+            keys.add(&[b'e', at], at % 2 == 1, "t");
+        }
+        assert_eq!(keys.ranges.len(), MAX_RANGES);
+        assert_eq!(keys.ranges[MAX_RANGES - 1].to.0, [b'e', u8::MAX]);
+    }
+}
