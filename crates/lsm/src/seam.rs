@@ -516,7 +516,10 @@ pub enum EngineEvent<'a> {
         reason: &'static str,
     },
     /// Records were ingested from other files.
-    Ingested,
+    Ingested {
+        /// The smallest and the largest key in each of the touched families.
+        spans: &'a [(&'a [u8], &'a [u8])],
+    },
     /// A repair replaced tables with others.
     Replaced,
     /// Tables were quarantined: compactions no longer use them.

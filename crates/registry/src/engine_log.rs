@@ -217,7 +217,7 @@ fn engine_event(engine_event: &EngineEvent<'_>) -> (Operation, Payload) {
             let payload = how(reason).with(Field::Setting(("level".to_owned(), level.to_string())));
             (Operation::ENGINE_COMPACT, if *moved { payload.with(Field::Verdict("moved".to_owned())) } else { payload })
         }
-        EngineEvent::Ingested => (Operation::ENGINE_INGEST, payload),
+        EngineEvent::Ingested { .. } => (Operation::ENGINE_INGEST, payload),
         EngineEvent::Replaced => (Operation::ENGINE_REPAIR, payload),
         EngineEvent::Barred => (Operation::ENGINE_QUARANTINE, how("barred")),
         EngineEvent::Freed => (Operation::ENGINE_QUARANTINE, how("freed")),

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use waxseal_lsm::cursor::Cursor;
 use waxseal_lsm::db::{At, Db, Family, IngestMode, Parts};
@@ -11,6 +12,7 @@ use waxseal_lsm::error::{Error, ErrorKind, Result};
 use waxseal_lsm::options::{CfOptions, Compression, Durability, SealLayout};
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::seam::{Companions, Plain};
+use waxseal_testing::fs::{FsHook, HookedFs};
 use waxseal_testing::protector::TestProtector;
 use waxseal_testing::store::*;
 
@@ -401,6 +403,39 @@ fn a_bulk_load_keeps_the_last_row_of_each_key() {
         let db = sealed(&sim, &dir, options);
         assert_eq!(rows_of(&db), expected);
     }
+}
+
+/// Counts the table files that are open at once.
+#[derive(Clone, Debug)]
+struct OpenTables {
+    sim: SimFs,
+    most: Arc<AtomicUsize>,
+}
+
+impl FsHook for OpenTables {
+    fn on_call(&self) {
+        let is_table = |path: &&PathBuf| path.extension().is_some_and(|extension| extension == "tbl");
+        self.most.fetch_max(self.sim.open_files().iter().filter(is_table).count(), Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_bulk_load_of_many_runs_opens_few_tables() {
+    let (sim, dir) = sim(11);
+    let hook = OpenTables { sim: sim.clone(), most: Arc::default() };
+    let mut env = sim.env(1);
+    env.fs = Arc::new(HookedFs::over(env.fs, hook.clone()));
+    let db = Db::open(&dir, settings(), parts(env)).unwrap();
+    let row = |n: usize| (record(n * 7919 % 2400, 0).0, format!("{n}{}", "v".repeat(700)).into_bytes());
+    let done = db.bulk_load(&default(&db), &mut |load| {
+        (0..2600).map(row).try_for_each(|(key, value)| load.push(Kind::Put, &key, &value, &[]))
+    });
+    assert_eq!(done.unwrap().records, 2400);
+    let most = hook.most.load(Ordering::Relaxed);
+    assert!((64..=70).contains(&most), "{most} open tables");
+    let expected: std::collections::BTreeMap<_, _> = (0..2600).map(row).collect();
+    assert!(rows_of(&db) == expected, "each key has its last row");
+    assert_eq!(data_files(&sim, &dir), files_named(&db));
 }
 
 fn rows_of(db: &Db) -> std::collections::BTreeMap<Vec<u8>, Vec<u8>> {

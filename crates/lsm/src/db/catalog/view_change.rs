@@ -50,6 +50,14 @@ impl<'a> Replaced<'a> {
         Replaced::tables(family, Vec::new(), adds)
     }
 
+    /// Returns the smallest and the largest key of the tables to add.
+    pub(in crate::db) fn added_keys(&self) -> Option<(&[u8], &[u8])> {
+        let (order, metas) = (self.family.order(), || self.adds.iter().map(|(_, meta)| &**meta));
+        let smallest = metas().map(|meta| &meta.smallest[..]).min_by(|a, b| order.compare(a, b))?;
+        let largest = metas().map(|meta| &meta.largest[..]).max_by(|a, b| order.compare(a, b))?;
+        Some((smallest, largest))
+    }
+
     /// Returns the same changes for the manifest. `flushed` is added by the caller, which knows the log's position.
     pub(in crate::db) fn changes(&self) -> Vec<EditChange> {
         let family = self.family.id();

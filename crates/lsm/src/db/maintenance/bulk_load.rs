@@ -4,32 +4,32 @@
 //! Out:   one ingestion of tables that do not overlap, each key in one of them.
 //! Path:  rows collect in a buffer, with companions -> a full buffer is sorted and written as tables, a *run* -> runs
 //!        that do not overlap, as those of sorted input, are ingested as they are; others are merged into new tables
-//!        first -> `ingest_tables` adds the tables.
-//! Holds: memory is bounded by the buffer, whatever the number of rows. Runs are ordinary table files of the store, so
-//!        that every byte of a run is verified when it is read back.
+//!        first (`run_merge.rs`) -> `ingest_tables` adds the tables.
+//! Holds: memory is bounded by the buffer, and descriptors by the number of runs that are merged at once, whatever the
+//!        number of rows. Runs are ordinary table files of the store, so that every byte of a run is verified when it
+//!        is read back.
 //! Crash: before the edit, files that no edit names, which the next open removes.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::ingest::NewestOnly;
-use super::ingest_tables::{IngestedTables, PlacedFiles, check_family, install_tables};
+use super::ingest_tables::{IngestedTables, install_tables};
+use super::ingestion::check_family;
+use super::placed_files::PlacedFiles;
+use super::run_merge::{MAX_MERGED_RUNS, Run, forward_only, newest_of};
 use crate::compaction::output::write_tables;
 use crate::compaction::{Rules, Splitter};
 use crate::cursor::Cursor;
 use crate::db::jobs::compact::Compactor;
 use crate::db::state::family::Family;
-use crate::env::Open;
-use crate::error::{Error, IoContext, Result};
+use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::ledger::Ledger;
-use crate::merge::MergeCursor;
-use crate::names::StoreFileName;
 use crate::options::CfOptions;
 use crate::order::{Order, head};
 use crate::record::{Kind, MAX_KEY_BYTES, MAX_VALUE_BYTES, Record, Seqno, companion};
 use crate::seam::{Companions, PendingWrite, RecordSource, bind_written};
-use crate::sst::{Expected, Table, TableStream, WRITTEN_SEQNO};
+use crate::sst::WRITTEN_SEQNO;
 use crate::version::{LEVELS, TableMeta};
 
 /// Number of rows between two checks for an interrupt.
@@ -41,7 +41,7 @@ pub struct BulkLoad<'a> {
     family: &'a Family,
     buffer: RowBuffer,
     most_bytes: usize,
-    runs: Vec<Vec<TableMeta>>,
+    runs: Vec<Run>,
     placed: PlacedFiles<'a>,
     written: Vec<u8>,
     companion: Vec<u8>,
@@ -143,50 +143,33 @@ impl BulkLoad<'_> {
         let order = self.family.order();
         tables.sort_by(|a, b| order.compare(&a.smallest, &b.smallest));
         if tables.windows(2).any(|pair| order.compare(&pair[0].largest, &pair[1].smallest).is_ge()) {
-            tables = self.merge(&options)?;
+            let inline = CfOptions { large_value_bytes: 0, ..options.clone() };
+            let mut runs = std::mem::take(&mut self.runs);
+            while runs.len() > MAX_MERGED_RUNS {
+                runs = runs.chunks(MAX_MERGED_RUNS).map(|group| self.merge(group, &inline)).collect::<Result<_>>()?;
+            }
+            tables = self.merge(&runs, &options)?;
         }
         install_tables(self.compactor, vec![(self.family.clone(), tables)], self.placed)
     }
 
-    /// Merges the runs, and removes them.
-    fn merge(&mut self, options: &Arc<CfOptions>) -> Result<Vec<TableMeta>> {
+    /// Merges runs into one, and removes them.
+    fn merge(&mut self, runs: &[Run], options: &CfOptions) -> Result<Run> {
+        let (context, order) = (self.compactor.context(), self.family.order());
         let mut expected = Ledger::default();
-        let protector = self.compactor.context().companions.clone();
-        let mut records = self.newest()?;
+        let mut records = newest_of(runs, context, order);
         records.first()?;
         while records.valid() {
             interrupt::check()?;
             let record = records.record();
-            expected.add(record.kind, protector.term(&record));
+            expected.add(record.kind, context.companions.term(&record));
             records.next()?;
         }
-        let mut records = self.newest()?;
-        let tables = self.write(options, &mut records, expected)?;
         drop(records);
-        self.placed.remove();
+        let tables = self.write(options, &mut newest_of(runs, context, order), expected)?;
+        runs.iter().for_each(|run| self.placed.remove(run));
         self.placed.adopt(&tables);
         Ok(tables)
-    }
-
-    /// Returns a cursor over the newest row of each key. A run reads its tables under a seqno of its own, so that a
-    /// later run is newer.
-    fn newest(&self) -> Result<NewestOnly> {
-        let (context, order) = (self.compactor.context(), self.family.order());
-        let mut sources: Vec<Box<dyn Cursor>> = Vec::new();
-        for (run, seqno) in self.runs.iter().zip(WRITTEN_SEQNO + 1..) {
-            let open = |meta: &TableMeta| {
-                let name = StoreFileName::Table(meta.number);
-                let file = context.env.fs.open(&context.path(name), Open::Read).during(|| format!("opening {name}"))?;
-                let expected = Expected { ingest_seqno: seqno, ..meta.expected() };
-                let (cache, protector) = (context.cache.clone(), context.companions.clone());
-                Table::open(name.to_string(), file, expected, order.clone(), cache, protector)
-            };
-            let tables = run.iter().map(open).collect::<Result<Vec<_>>>()?;
-            sources.push(Box::new(RunCursor { streams: tables.iter().map(Table::stream).collect(), at: 0 }));
-        }
-        sources.reverse(); // newest first
-        let merged = Box::new(MergeCursor::new(order.clone(), sources));
-        Ok(NewestOnly::new(merged, order.clone(), context.companions.clone(), WRITTEN_SEQNO))
     }
 }
 
@@ -290,26 +273,6 @@ struct BufferCursor<'a> {
     source: RecordSource<'static>,
 }
 
-/// The records of one run; forward only.
-struct RunCursor {
-    streams: Vec<TableStream>,
-    at: usize,
-}
-
-impl RunCursor {
-    fn settle(&mut self) -> Result<()> {
-        while self.at + 1 < self.streams.len() && !self.streams[self.at].valid() {
-            self.at += 1;
-            self.streams[self.at].first()?;
-        }
-        Ok(())
-    }
-}
-
-fn forward_only() -> Error {
-    Error::invalid("a run is read from front to back")
-}
-
 impl Cursor for BufferCursor<'_> {
     fn seek(&mut self, _: &[u8], _: Seqno) -> Result<()> {
         Err(forward_only())
@@ -339,40 +302,5 @@ impl Cursor for BufferCursor<'_> {
     }
     fn source(&self) -> RecordSource<'_> {
         self.source
-    }
-}
-
-impl Cursor for RunCursor {
-    fn seek(&mut self, _: &[u8], _: Seqno) -> Result<()> {
-        Err(forward_only())
-    }
-    fn seek_for_prev(&mut self, _: &[u8], _: Seqno) -> Result<()> {
-        Err(forward_only())
-    }
-    fn first(&mut self) -> Result<()> {
-        self.at = 0;
-        if let Some(stream) = self.streams.first_mut() {
-            stream.first()?;
-        }
-        self.settle()
-    }
-    fn last(&mut self) -> Result<()> {
-        Err(forward_only())
-    }
-    fn next(&mut self) -> Result<()> {
-        self.streams[self.at].next()?;
-        self.settle()
-    }
-    fn prev(&mut self) -> Result<()> {
-        Err(forward_only())
-    }
-    fn valid(&self) -> bool {
-        self.streams.get(self.at).is_some_and(Cursor::valid)
-    }
-    fn record(&self) -> Record<'_> {
-        self.streams[self.at].record()
-    }
-    fn source(&self) -> RecordSource<'_> {
-        self.streams[self.at].source()
     }
 }

@@ -2,29 +2,24 @@
 //!
 //! In:    a function that opens a cursor over records in internal order; it is called twice.
 //! Out:   one level-0 table with the newest record of each key, as if all records had been written in one commit.
-//! Path:  the first pass checks every record and changes nothing -> a log frame takes a seqno, and the family's
-//!        memtable is frozen at exactly that position in the commit order -> memtables up to there are flushed -> the
-//!        second pass copies the records, with companions bound to the seqno -> one edit.
-//! Holds: in every table and memtable, earlier commits are older and later commits are newer than the ingested records.
-//!        The first hit of a read decides, so no memtable or table may hold records from both sides of the seqno. A
-//!        snapshot taken between seqno and edit holds its views, so that the records do not appear in it later (I13).
-//! Crash: before the edit, only a seqno without records exists; after it, all records.
+//! Path:  the first pass checks every record and changes nothing -> seqno and flush (`ingestion.rs`) -> the second pass
+//!        copies the records, with companions bound to the seqno -> one edit.
+//! Holds and crash: as `ingestion.rs`.
 //!
 //! The records are copied rather than linked: each one is verified in both passes, and the tables of this store hold no
 //! seqno that another store assigned.
 
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
+use super::ingestion::{Ingestion, check_family};
+use super::placed_files::PlacedFiles;
 use crate::checksum::hash_key;
 use crate::compaction::output::write_tables;
 use crate::compaction::{Rules, Splitter};
 use crate::cursor::Cursor;
-use crate::db::catalog::Catalog;
 use crate::db::catalog::view_change::Replaced;
 use crate::db::jobs::compact::Compactor;
-use crate::db::notify::lanes::Lane;
 use crate::db::state::family::{Family, View};
 use crate::db::state::snapshot::Snapshot;
 use crate::error::{Damage, Error, ErrorKind, Result, Verdict};
@@ -35,10 +30,9 @@ use crate::order::Order;
 use crate::range_index::RangeIndex;
 use crate::read::CursorBounds;
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
-use crate::seam::{Check, Companions, EngineEvent, Protection, RecordSource};
+use crate::seam::{Check, Companions, Protection, RecordSource};
 use crate::values::BlobBuffer;
-use crate::version::{Edit, TableMeta};
-use crate::wal::EpochChange;
+use crate::version::TableMeta;
 
 /// The result of an ingestion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -77,9 +71,7 @@ pub(in crate::db) fn ingest(
     family: &Family,
     open: &mut dyn FnMut() -> Result<Box<dyn Cursor>>,
 ) -> Result<Ingested> {
-    if family.system().is_some() {
-        return Err(Error::invalid("nothing is ingested into a system family"));
-    }
+    check_family(family)?;
     let (order, started) = (family.order(), compactor.context().now_nanos());
     let mut first = NewestOnly::new(open()?, order.clone(), compactor.context().companions.clone(), MAX_SEQNO);
     let mut expected = Ledger::default();
@@ -94,17 +86,14 @@ pub(in crate::db) fn ingest(
         return Ok(Ingested::default());
     }
     let superseded = first.superseded;
-    let _job = compactor.flusher().job()?;
-    if family.is_dropped() {
-        return Err(Error::invalid("the family was dropped"));
-    }
-    let _shown_at_the_end = IngestGuard::begin(compactor.catalog());
-    let seqno = compactor.write_path().take_seqno(&[family], EpochChange::Stay, |_| {})?;
-    compactor.flusher().flush_frozen(&|other| other == family, seqno)?;
+    let ingestion = Ingestion::begin(compactor, vec![family], started)?;
+    let seqno = ingestion.take_seqnos()?;
     let second = NewestOnly::new(open()?, order.clone(), compactor.context().companions.clone(), seqno);
     let meta = write_ingested(compactor, family, second, seqno, expected)?;
     let (table, bytes) = (meta.number, meta.size);
-    install_ingested(compactor, family, meta, started)?;
+    let mut placed = PlacedFiles::new(compactor);
+    placed.adopt(std::slice::from_ref(&meta));
+    ingestion.install(vec![Replaced::tables(family, Vec::new(), vec![(0, Arc::new(meta))])], &mut placed)?;
     Ok(Ingested { seqno, records: expected.count(), superseded, table: Some(table), bytes })
 }
 
@@ -122,37 +111,6 @@ fn write_ingested(
     let tables = write_tables(&job, &mut records, rules, splitter)?;
     compactor.store_log().sync_dir_before_edit()?;
     tables.into_iter().next().ok_or_else(|| Error::invalid("what was to be ingested is not there any more"))
-}
-
-fn install_ingested(compactor: &Compactor, family: &Family, meta: TableMeta, started: u64) -> Result<()> {
-    let moment = compactor.write_path().sync_log()?; // I15
-    let mut edit = Edit::default();
-    let replaced = Replaced::tables(family, Vec::new(), vec![(0, Arc::new(meta))]);
-    edit.changes.extend(replaced.changes());
-    compactor.catalog().log_event(&mut edit, EngineEvent::Ingested, std::slice::from_ref(&replaced), None, started);
-    let log_edit = compactor.write_path().log_changes(&mut edit, moment, &[]);
-    compactor.catalog().install(edit, Some(replaced))?;
-    compactor.write_path().end_log_edit(log_edit);
-    compactor.write_path().note_stall();
-    compactor.lanes().kick(Lane::Compact);
-    Ok(())
-}
-
-/// Counts the end of an ingestion when dropped, even after a failure.
-pub(super) struct IngestGuard<'a>(&'a Catalog);
-
-impl<'a> IngestGuard<'a> {
-    /// Counts the begin of an ingestion.
-    pub(super) fn begin(catalog: &'a Catalog) -> IngestGuard<'a> {
-        catalog.ingestions.fetch_add(1, Ordering::SeqCst);
-        IngestGuard(catalog)
-    }
-}
-
-impl Drop for IngestGuard<'_> {
-    fn drop(&mut self) {
-        self.0.ingestions.fetch_add(1, Ordering::SeqCst);
-    }
 }
 
 /// Returns true if records may have been lost within bounds.

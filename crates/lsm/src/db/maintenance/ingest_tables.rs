@@ -2,26 +2,25 @@
 //!
 //! In:    files of `TableFileWriter`, whose records all have `WRITTEN_SEQNO`.
 //! Out:   tables of the store whose edit states the seqno of their records.
-//! Path:  each file is linked or copied into the store under a new number, and read through -> a log frame takes one
-//!        seqno for each family, and freezes the family's memtable at that position in the commit order -> memtables up
-//!        to there are flushed -> each table gets the deepest level above which nothing overlaps it -> one edit.
-//! Holds: as for records (`ingest.rs`): in every table and memtable, earlier commits are older and later commits are
-//!        newer than the ingested records. No plan writes into the range of a level that an ingested table is about to
-//!        take (I05). Only the frame, the flush and the edit run under the job lock: the work that grows with the files
-//!        comes before.
+//! Path:  each file is linked or copied into the store under a new number, and read through -> seqnos and flush
+//!        (`ingestion.rs`) -> each table gets the deepest level above which nothing overlaps it -> one edit.
+//! Holds: as `ingestion.rs`. No plan writes into the range of a level that an ingested table is about to take (I05).
+//!        Only the frame, the flush and the edit run under the job lock: the work that grows with the files comes
+//!        before.
 //! Crash: before the edit, files that no edit names and that the next open removes, and a used seqno. A file that is
 //!        moved keeps its old name until the edit is durable.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::checkpoint::copy_contents;
-use super::ingest::IngestGuard;
+use super::ingestion::{Ingestion, check_family};
+use super::placed_files::PlacedFiles;
+use crate::checksum::Uid;
 use crate::compaction::OutputRange;
 use crate::db::catalog::claims::TableClaims;
 use crate::db::catalog::view_change::Replaced;
 use crate::db::jobs::compact::Compactor;
-use crate::db::notify::lanes::Lane;
 use crate::db::state::family::{Family, TableLevels};
 use crate::env::Open;
 use crate::error::{Error, IoContext, Result};
@@ -32,10 +31,9 @@ use crate::names::StoreFileName;
 use crate::order::Order;
 use crate::planted;
 use crate::record::{Kind, Seqno, companion};
-use crate::seam::{Check, EngineEvent, Protection};
+use crate::seam::{Check, Protection};
 use crate::sst::{Expected, Table, WRITTEN_SEQNO};
-use crate::version::{Edit, LEVELS, Level, TableMeta};
-use crate::wal::EpochChange;
+use crate::version::{LEVELS, Level, TableMeta};
 
 /// Whether an ingestion keeps its source files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -72,14 +70,16 @@ pub(in crate::db) fn ingest_tables(
     mode: IngestMode,
 ) -> Result<IngestedTables> {
     let mut placed = PlacedFiles::new(compactor);
-    let mut parts: Vec<FamilyTables> = Vec::new();
+    let (mut parts, mut uids) = (Vec::<FamilyTables>::new(), HashSet::new());
     for (family, paths) in asked {
         check_family(family)?;
         let mut tables = Vec::new();
         for path in *paths {
-            let number = placed.place(path, mode)?;
+            let number = placed.place(path, mode == IngestMode::Move)?;
             let table = examine(compactor, family, number, path)?;
-            check_unknown(compactor, &table, path, tables.iter().chain(parts.iter().flat_map(|(_, others)| others)))?;
+            if !uids.insert(table.uid) {
+                return Err(Error::invalid(format!("{}: the table is named twice", path.display())));
+            }
             tables.push(table);
         }
         match parts.iter_mut().find(|(named, _)| named == *family) {
@@ -97,96 +97,18 @@ pub(in crate::db) fn ingest_tables(
     Ok(ingested)
 }
 
-/// Checks that a table is not in the store already, and not among `others`: a file of the store must not be moved, and
-/// what the log says of a table is found by its unique id.
-fn check_unknown<'t>(
-    compactor: &Compactor,
-    table: &TableMeta,
-    path: &Path,
-    mut others: impl Iterator<Item = &'t TableMeta>,
-) -> Result<()> {
-    let is_same = |other: &TableMeta| other.uid == table.uid;
-    let is_live = |family: &Family| {
+/// Checks that no table is in the store already: a file of the store must not be moved, and what the log says of a
+/// table is found by its unique id.
+fn check_unknown(compactor: &Compactor, parts: &[FamilyTables]) -> Result<()> {
+    let uids: HashSet<Uid> = parts.iter().flat_map(|(_, tables)| tables).map(|table| table.uid).collect();
+    for family in compactor.catalog().families().by_id.values() {
         let view = family.pinned_view();
-        view.levels.iter().flat_map(Level::tables).any(|other| is_same(other.meta()))
-    };
-    if others.any(is_same) || compactor.catalog().families().by_id.values().any(is_live) {
-        return Err(Error::invalid(format!(
-            "{}: the table is in the store already, or is named twice",
-            path.display()
-        )));
+        if let Some(known) = view.levels.iter().flat_map(Level::tables).find(|table| uids.contains(&table.meta().uid)) {
+            let name = StoreFileName::Table(known.meta().number);
+            return Err(Error::invalid(format!("a table to be ingested is in the store already, as {name}")));
+        }
     }
     Ok(())
-}
-
-pub(super) fn check_family(family: &Family) -> Result<()> {
-    if family.system().is_some() {
-        return Err(Error::invalid("nothing is ingested into a system family"));
-    }
-    if family.is_dropped() {
-        return Err(Error::invalid("the family was dropped"));
-    }
-    Ok(())
-}
-
-/// Files of the store that no edit names yet; removed when dropped.
-pub(super) struct PlacedFiles<'a> {
-    compactor: &'a Compactor,
-    names: Vec<StoreFileName>,
-}
-
-impl<'a> PlacedFiles<'a> {
-    pub(super) fn new(compactor: &'a Compactor) -> PlacedFiles<'a> {
-        PlacedFiles { compactor, names: Vec::new() }
-    }
-
-    /// Adds tables that were just written, and the blob files that were written with them.
-    pub(super) fn adopt(&mut self, tables: &[TableMeta]) {
-        for table in tables {
-            self.names.push(StoreFileName::Table(table.number));
-            self.names.extend(table.values.iter().map(|values| StoreFileName::Values(values.file.number)));
-        }
-    }
-
-    /// Removes the files.
-    pub(super) fn remove(&mut self) {
-        let context = self.compactor.context();
-        for name in self.names.drain(..) {
-            let _ = context.env.fs.remove(&context.path(name));
-        }
-    }
-
-    /// Links or copies a file into the store, and returns its new number.
-    fn place(&mut self, path: &Path, mode: IngestMode) -> Result<u64> {
-        let (context, number) = (self.compactor.context(), self.compactor.catalog().new_file_number());
-        let name = StoreFileName::Table(number);
-        let (fs, to) = (&context.env.fs, context.path(name));
-        let source = fs.open(path, Open::Read).during(|| format!("opening {}", path.display()))?;
-        self.names.push(name);
-        if mode == IngestMode::Move && is_regular(context, path) && fs.link(path, &to).is_ok() {
-            let linked = fs.open(&to, Open::Write).during(|| format!("opening {name}"))?;
-            linked.sync_data().during(|| format!("syncing {name}"))?;
-            planted!(IngestSourceRemovedEarly => { let _ = fs.remove(path); });
-            return Ok(number);
-        }
-        let copy = fs.open(&to, Open::Create).during(|| format!("creating {name}"))?;
-        copy_contents(&*source, &*copy, &name)?;
-        Ok(number)
-    }
-}
-
-/// Returns true if a path names a file itself. A second name for a symbolic link would not keep the file.
-fn is_regular(context: &crate::db::state::context::StoreContext, path: &Path) -> bool {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let entries = context.env.fs.entries(parent).unwrap_or_default();
-    let name = path.file_name().and_then(|name| name.to_str());
-    entries.iter().any(|entry| entry.is_file && Some(&*entry.name) == name)
-}
-
-impl Drop for PlacedFiles<'_> {
-    fn drop(&mut self) {
-        self.remove();
-    }
 }
 
 /// Reads a placed file through, and describes it. Its seqno is still missing. Errors name the path that it came from.
@@ -242,15 +164,10 @@ pub(super) fn install_tables(
     }
     let started = compactor.context().now_nanos();
     compactor.store_log().sync_dir_before_edit()?;
-    let _job = compactor.flusher().job()?;
-    parts.iter().try_for_each(|(family, _)| check_family(family))?;
-    let _shown_at_the_end = IngestGuard::begin(compactor.catalog());
-    let families: Vec<&Family> = parts.iter().map(|(family, _)| family).collect();
-    let first = compactor.write_path().take_seqno(&families, EpochChange::Stay, |_| {})?;
+    let ingestion = Ingestion::begin(compactor, parts.iter().map(|(family, _)| family).collect(), started)?;
+    check_unknown(compactor, &parts)?;
+    let first = ingestion.take_seqnos()?;
     let seqno = first + parts.len() as Seqno - 1;
-    if planted!(IngestNotOrdered, false, true) {
-        compactor.flusher().flush_frozen(&|family| parts.iter().any(|(named, _)| named == family), seqno)?;
-    }
     let mut spans = ReservedSpans { claims: &compactor.catalog().claims, spans: Vec::new() };
     let (mut replaced, mut ingested) = (Vec::new(), IngestedTables { seqno, ..IngestedTables::default() });
     for ((family, tables), own) in parts.iter().zip(first..) {
@@ -270,15 +187,7 @@ pub(super) fn install_tables(
         }
         replaced.push(Replaced::tables(family, Vec::new(), adds));
     }
-    let moment = compactor.write_path().sync_log()?; // I15
-    let mut edit = Edit::from(replaced.iter().flat_map(Replaced::changes).collect::<Vec<_>>());
-    compactor.catalog().log_event(&mut edit, EngineEvent::Ingested, &replaced, None, started);
-    let log_edit = compactor.write_path().log_changes(&mut edit, moment, &[]);
-    placed.names.clear(); // `install` removes the files if the edit fails and cannot be on the disk
-    compactor.catalog().install(edit, replaced)?;
-    compactor.write_path().end_log_edit(log_edit);
-    compactor.write_path().note_stall();
-    compactor.lanes().kick(Lane::Compact);
+    ingestion.install(replaced, &mut placed)?;
     Ok(ingested)
 }
 

@@ -4,9 +4,12 @@
 //! examine.rs        shows tables, memtables and log piece by piece, without a change
 //! replace.rs        replaces tables by their remaining records; lost ranges
 //! bulk_load.rs      sorts rows into tables and adds these to a family in one commit
+//! run_merge.rs      reads the runs of a bulk load as one
 //! table_file.rs     writes a table file outside of the store
 //! ingest_tables.rs  adds such files to families in one commit
 //! ingest.rs         writes external records to a family under one seqno
+//! ingestion.rs      seqno, flush and edit of both
+//! placed_files.rs   files of the store that no edit names yet
 //! checkpoint.rs     makes an independent store of the same contents
 //! ```
 
@@ -15,5 +18,8 @@ pub(super) mod checkpoint;
 pub(super) mod examine;
 pub(super) mod ingest;
 pub(super) mod ingest_tables;
+mod ingestion;
+mod placed_files;
 pub(super) mod replace;
+mod run_merge;
 pub(super) mod table_file;
