@@ -50,6 +50,7 @@ pub use table::stream::TableStream;
 pub use table::table::{Approach, Table};
 pub use table::tail::{Expected, WRITTEN_SEQNO};
 pub use table::verify_read::Checks;
+pub(crate) use table::watch::NoWatch;
 pub use table::watch::TableListener;
 pub(crate) use table::writer::not_served;
 pub use table::writer::{Finished, Writer, WriterSettings};

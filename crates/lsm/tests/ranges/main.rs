@@ -1,6 +1,7 @@
 //! Range deletes and ingested tables: every read agrees with a model, through flushes, compactions, snapshots and
 //! crashes, and the space comes back.
 
+mod hostile;
 mod ingest;
 mod model;
 mod space;

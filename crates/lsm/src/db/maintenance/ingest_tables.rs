@@ -32,7 +32,7 @@ use crate::order::Order;
 use crate::planted;
 use crate::record::{Kind, Seqno, companion};
 use crate::seam::{Check, Protection};
-use crate::sst::{Expected, Table, WRITTEN_SEQNO};
+use crate::sst::{Expected, NoWatch, Table};
 use crate::version::{LEVELS, Level, TableMeta};
 
 /// Whether an ingestion keeps its source files.
@@ -120,10 +120,14 @@ fn examine(compactor: &Compactor, family: &Family, number: u64, path: &Path) -> 
     let refused = |why: &str| Err(Error::invalid(format!("{source}: {why}")));
     let expected: Expected = Table::identify(&source, &*file)?;
     let (cache, protector) = (context.cache.clone(), context.companions.clone());
-    let table = Table::open(source.clone(), file, expected, family.order().clone(), cache, protector)?;
+    let read_by = (expected, family.order().clone(), family.options().filter_policy.clone());
+    let table = Table::open_watched(source.clone(), file, read_by, cache, protector, Arc::new(NoWatch))?;
     let properties = table.properties();
-    if (properties.least_seqno, properties.greatest_seqno) != (WRITTEN_SEQNO, WRITTEN_SEQNO) {
+    if !table.is_ingestible() {
         return refused("the file is a table that was not written to be ingested");
+    }
+    if properties.protection > Protection::Complete as u8 {
+        return refused("the file promises a protection of records that this version does not know");
     }
     if properties.store.is_some() && properties.store == context.store && properties.family != family.id() {
         return refused("the file was written for another family of this store");
@@ -135,6 +139,9 @@ fn examine(compactor: &Compactor, family: &Family, number: u64, path: &Path) -> 
     let ledger: Ledger = table.verify_each(companions, &mut |_| interrupt::check(), &mut |record| {
         if !matches!(record.kind, Kind::Put | Kind::Delete) {
             return refused("the file holds records other than whole values and deletes").map(drop);
+        }
+        if properties.protection == Protection::None as u8 && !record.companion.is_empty() {
+            return refused("the file promises no companions, and a record has some").map(drop);
         }
         retains |= companions.retains(record);
         if !companion::is_bare(record.companion) {
@@ -171,7 +178,7 @@ pub(super) fn install_tables(
     let mut spans = ReservedSpans { claims: &compactor.catalog().claims, spans: Vec::new() };
     let (mut replaced, mut ingested) = (Vec::new(), IngestedTables { seqno, ..IngestedTables::default() });
     for ((family, tables), own) in parts.iter().zip(first..) {
-        planted!(IngestBelowRangeDelete => let own = WRITTEN_SEQNO);
+        planted!(IngestBelowRangeDelete => let own = crate::sst::WRITTEN_SEQNO);
         let mut adds = Vec::new();
         for (level, meta) in spans.levels(family, tables)? {
             ingested.records += meta.ledger.count();

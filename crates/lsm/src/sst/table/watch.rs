@@ -24,6 +24,6 @@ pub trait TableListener: Send + Sync {
 }
 
 /// A `TableListener` that ignores all notifications.
-pub(in crate::sst) struct NoWatch;
+pub(crate) struct NoWatch;
 
 impl TableListener for NoWatch {}
