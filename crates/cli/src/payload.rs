@@ -11,16 +11,20 @@ use crate::{options, times};
 /// Longer values are truncated in a line; JSON has the whole value.
 const LINE_BYTES: usize = 80;
 
-/// Formats the fields on one line: `name=value name=value`. Start and end of a key range are one field.
+/// Formats the fields on one line: `name=value name=value`. Start and end of a key range are one field. Of several
+/// ranges, each start belongs to the end at the same place.
 pub(crate) fn line(payload: &Payload, output: &Output) -> String {
-    let start = payload.find(|field| if let Field::RangeStart(key) = field { Some(key.clone()) } else { None });
-    let end = payload.find(|field| if let Field::RangeEnd(key) = field { Some(key.clone()) } else { None });
-    let span = start.zip(end);
-    let fields = payload.fields().iter().filter(|field| span.is_none() || !matches!(field, Field::RangeEnd(_)));
+    let starts = payload.fields().iter().filter(|field| matches!(field, Field::RangeStart(_))).count();
+    let ends =
+        payload.fields().iter().filter_map(|field| if let Field::RangeEnd(key) = field { Some(key) } else { None });
+    let ends: Vec<_> = ends.collect();
+    let (is_paired, mut next_end) = (starts == ends.len(), ends.iter());
+    let fields = payload.fields().iter().filter(|field| !(is_paired && matches!(field, Field::RangeEnd(_))));
     let fields = fields.map(|field| {
-        let (name, value) = match (field, &span) {
-            (Field::RangeStart(_), Some((start, end))) => {
-                ("range".to_owned(), FieldText::Text(RangeText(start, end).to_string()))
+        let (name, value) = match field {
+            Field::RangeStart(start) if is_paired => {
+                let range = next_end.next().map(|end| RangeText(start, end).to_string());
+                ("range".to_owned(), FieldText::Text(range.unwrap_or_default()))
             }
             _ => shown(field),
         };

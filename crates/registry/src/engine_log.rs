@@ -33,6 +33,9 @@ const MOST_FILES: usize = 4096;
 /// short rows.
 const FEW_FILES: usize = 16;
 
+/// Maximum total length of the keys in a line of an ingestion. A line has at most `MAX_LINE_BYTES`.
+const MOST_KEY_BYTES: usize = 256 * 1024;
+
 /// The settings that hold the number of files read and written.
 const FILES: [&str; 2] = ["files read", "files written"];
 
@@ -217,7 +220,7 @@ fn engine_event(engine_event: &EngineEvent<'_>) -> (Operation, Payload) {
             let payload = how(reason).with(Field::Setting(("level".to_owned(), level.to_string())));
             (Operation::ENGINE_COMPACT, if *moved { payload.with(Field::Verdict("moved".to_owned())) } else { payload })
         }
-        EngineEvent::Ingested { .. } => (Operation::ENGINE_INGEST, payload),
+        EngineEvent::Ingested { spans } => (Operation::ENGINE_INGEST, key_spans(payload, spans)),
         EngineEvent::Replaced => (Operation::ENGINE_REPAIR, payload),
         EngineEvent::Barred => (Operation::ENGINE_QUARANTINE, how("barred")),
         EngineEvent::Freed => (Operation::ENGINE_QUARANTINE, how("freed")),
@@ -242,6 +245,18 @@ fn span(payload: Payload, lost_range: &LostRange) -> Payload {
         .with(Field::SeqnoBound(lost_range.bound))
         .with(Field::Setting(("file".to_owned(), lost_range.file.clone())));
     payload.with(Field::RangeStart(lost_range.from.0.clone())).with(Field::RangeEnd(lost_range.to.0.clone()))
+}
+
+/// Adds the keys of an ingestion: a start and an end for each family, in the order of the families' names. Keys that
+/// are too long for a line together are left out.
+fn key_spans(mut payload: Payload, spans: &[(&[u8], &[u8])]) -> Payload {
+    if spans.iter().map(|(first, last)| first.len() + last.len()).sum::<usize>() <= MOST_KEY_BYTES {
+        for (first, last) in spans {
+            payload.push(Field::RangeStart(first.to_vec()));
+            payload.push(Field::RangeEnd(last.to_vec()));
+        }
+    }
+    payload
 }
 
 fn files(payload: &mut Payload, facts: &[TableFact], field: fn(FileRef) -> Field, what: &str) {

@@ -134,7 +134,8 @@ impl Db {
     /// No two of them may hold the same key. Each file is read through and verified first. Reads and writes continue
     /// meanwhile; writers wait while the commit itself is made.
     ///
-    /// An ingestion is one event `Engine.Ingest` of `engine:store`. It logs no event for a registered key.
+    /// An ingestion is one event `Engine.Ingest` of `engine:store`, with the smallest and the largest key of each
+    /// family. It logs no event for a registered key.
     ///
     /// While such a table exists, versions of Waxseal without ingestion refuse the store.
     ///

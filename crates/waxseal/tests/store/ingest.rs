@@ -2,7 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use waxseal::{Builder, CfOptions, Db, ErrorKind, IngestOptions, Result, TableWriter, VerifyOptions, WriteOptions};
+use waxseal::registry::{Event, Field};
+use waxseal::{CfOptions, Db, ErrorKind, IngestOptions, Result, TableWriter, VerifyOptions, WriteOptions};
 
 #[test]
 fn ingested_records_have_seals_entries_and_expiry() -> Result<()> {
@@ -84,13 +85,35 @@ fn a_transaction_that_read_an_ingested_key_conflicts() -> Result<()> {
 }
 
 #[test]
-fn a_registered_store_logs_one_event_for_an_ingestion() -> Result<()> {
-    let db = Builder::in_memory().open()?;
+fn an_ingestion_is_one_event_with_the_keys_of_each_family() -> Result<()> {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open(dir.path().join("store"))?;
     let cf = db.column_family("users")?;
     db.registry().register("users", "Row.Write")?;
     db.bulk_load(&cf, [("a", "1"), ("b", "2")])?;
     cf.put("a", "3")?;
     assert_eq!(db.registry().query_all("users.a", "Row.Write")?.len(), 1, "the put alone");
-    assert_eq!(db.registry().query_all("engine:store", "Engine.Ingest")?.len(), 1);
+    let others = db.column_family("others")?;
+    let paths = ["one", "two", "three"].map(|name| dir.path().join(name));
+    for (path, (family, keys)) in paths.iter().zip([(&others, "xy"), (&cf, "mn"), (&others, "bc")]) {
+        let mut writer = TableWriter::create(path, family)?;
+        keys.chars().try_for_each(|key| writer.put(key.to_string(), "4").map(drop))?;
+        writer.finish()?;
+    }
+    let copied = IngestOptions::default();
+    db.ingest_families([(&others, &paths[..1]), (&cf, &paths[1..2]), (&others, &paths[2..])], copied)?;
+    let events = db.registry().query_all("engine:store", "Engine.Ingest")?;
+    let told = |event: &Event| {
+        let text = |field: &Field| match field {
+            Field::RangeStart(key) | Field::RangeEnd(key) => Some(String::from_utf8(key.clone()).unwrap()),
+            Field::Setting((name, family)) if name == "family" => Some(family.clone()),
+            _ => None,
+        };
+        event.payload.fields().iter().filter_map(text).collect::<Vec<_>>()
+    };
+    let mut all: Vec<_> = events.iter().map(told).collect();
+    all.sort();
+    // The families, their first keys, their last keys.
+    assert_eq!(all, [&["others", "users", "b", "m", "y", "n"][..], &["users", "a", "b"]]);
     Ok(())
 }
