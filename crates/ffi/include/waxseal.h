@@ -1210,6 +1210,15 @@ typedef struct {
 } waxseal_row_t;
 
 /**
+ * Supplies the next rows of a bulk load: sets `*rows` to an array of `*count` rows, which stay valid until the next
+ * call or the end of the load, and returns `WAXSEAL_OK`. A count of 0, which is preset, ends the rows. A negative
+ * status ends the load, which then has changed nothing and returns `WAXSEAL_CALLBACK`.
+ *
+ * Called on the thread that loads. It must not call the store that is loaded.
+ */
+typedef int32_t (*waxseal_rows_fn)(void *context, const waxseal_row_t **rows, size_t *count, waxseal_error_t **error);
+
+/**
  * Rows in one buffer, valid until the iterator is moved or destroyed. The key of row `i` begins at `data[offsets[2 *
  * i]]`, its value at `data[offsets[2 * i + 1]]`, and the row ends at `data[offsets[2 * i + 2]]`: there are `2 * count
  * + 1` offsets.
@@ -3308,6 +3317,22 @@ int32_t waxseal_ingest(waxseal_db_t *db,
                        bool move_files,
                        uint64_t *records,
                        waxseal_error_t **error);
+
+/**
+ * Loads rows in any order into a family, in one commit that is durable when the call returns. `rows` supplies them,
+ * with `context`. A later row replaces an earlier one of the same key. The rows bypass log and memtables: they are
+ * sorted and written as tables, which are ingested as by `waxseal_ingest`. Nothing is visible before. `*records` is
+ * the number of keys; it may be null.
+ *
+ * Thread-safe. Errors: `WAXSEAL_CALLBACK` if the source fails, or supplies a row beyond the limits of keys and values;
+ * `WAXSEAL_INVALID`, `WAXSEAL_IO`, `WAXSEAL_READ_ONLY`, `WAXSEAL_CLOSED`. Nothing is changed then.
+ */
+int32_t waxseal_bulk_load(waxseal_db_t *db,
+                          waxseal_family_t *family,
+                          waxseal_rows_fn rows,
+                          void *context,
+                          uint64_t *records,
+                          waxseal_error_t **error);
 
 /**
  * Destroys a table writer, and removes its file unless it is finished. Null is allowed; a destroyed writer is

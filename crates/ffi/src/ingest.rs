@@ -1,21 +1,76 @@
-//! Table files written outside of the store, and their ingestion.
+//! Table files written outside of the store, their ingestion, and bulk loads.
 
+use std::ffi::c_void;
+use std::ptr::null;
 use std::sync::Mutex;
 
-use face::{IngestOptions, TableWriter};
+use face::{BulkLoader, IngestOptions, TableWriter};
 
+use crate::callback::ask;
 use crate::db::waxseal_db_t;
 use crate::declare::destroy;
-use crate::error::calls;
-use crate::failure::Result;
+use crate::error::{calls, waxseal_error_t};
+use crate::failure::{Failure, Result, failed};
 use crate::family::waxseal_family_t;
 use crate::handle::{HandleKind, handle, issue, with, with_mut};
+use crate::iter::waxseal_row_t;
+use crate::lent::{lent, lent_array};
+use crate::reentry::Caller;
 use crate::write_options::{waxseal_write_options_t, write_settings};
 
 /// A table file that is being written, to be ingested later. Used by one thread at a time. Destroyed by
 /// `waxseal_table_writer_destroy`; a file that is not finished is removed then.
 pub struct waxseal_table_writer_t {
     _opaque: [u8; 0],
+}
+
+/// Supplies the next rows of a bulk load: sets `*rows` to an array of `*count` rows, which stay valid until the next
+/// call or the end of the load, and returns `WAXSEAL_OK`. A count of 0, which is preset, ends the rows. A negative
+/// status ends the load, which then has changed nothing and returns `WAXSEAL_CALLBACK`.
+///
+/// Called on the thread that loads. It must not call the store that is loaded.
+pub type waxseal_rows_fn = Option<
+    unsafe extern "C" fn(
+        context: *mut c_void,
+        rows: *mut *const waxseal_row_t,
+        count: *mut usize,
+        error: *mut *mut waxseal_error_t,
+    ) -> i32,
+>;
+
+/// The name of a source of rows in errors.
+const SOURCE: &str = "the source of rows";
+
+/// A caller's source of rows.
+struct RowSource {
+    caller: Caller,
+    function:
+        unsafe extern "C" fn(*mut c_void, *mut *const waxseal_row_t, *mut usize, *mut *mut waxseal_error_t) -> i32,
+    context: *mut c_void,
+}
+
+impl RowSource {
+    /// Loads all rows.
+    fn load(&self, load: &mut BulkLoader<'_, '_>) -> face::Result<()> {
+        loop {
+            let (mut rows, mut count) = (null(), 0);
+            ask(&self.caller, SOURCE, |error| {
+                // SAFETY: the header states the arguments and their lifetime; the context came with the function.
+                unsafe { (self.function)(self.context, &mut rows, &mut count, error) }
+            })?;
+            if count == 0 {
+                return Ok(());
+            }
+            // SAFETY: the header asks that the rows and their bytes be readable until the next call.
+            let rows = unsafe { lent_array(rows, count) };
+            let refused = |failure: Failure| failed(SOURCE, failure.to_string());
+            for waxseal_row_t { key, value } in rows.map_err(refused)? {
+                // SAFETY: likewise.
+                let (key, value) = unsafe { (lent(key.data, key.len), lent(value.data, value.len)) };
+                load.put(key.key().map_err(refused)?, value.value().map_err(refused)?)?;
+            }
+        }
+    }
 }
 
 handle!(waxseal_table_writer_t => Mutex<TableWriter>, HandleKind::TableWriter, "table writer");
@@ -86,6 +141,32 @@ calls! {
         with(db.cast_const(), |db| {
             with(family.cast_const(), |family| {
                 records.set(db.ingest(family, paths, options)?.records);
+                Ok(())
+            })
+        })
+    }
+}
+
+calls! {
+    /// Loads rows in any order into a family, in one commit that is durable when the call returns. `rows` supplies
+    /// them, with `context`. A later row replaces an earlier one of the same key. The rows bypass log and memtables:
+    /// they are sorted and written as tables, which are ingested as by `waxseal_ingest`. Nothing is visible before.
+    /// `*records` is the number of keys; it may be null.
+    ///
+    /// Thread-safe. Errors: `WAXSEAL_CALLBACK` if the source fails, or supplies a row beyond the limits of keys and
+    /// values; `WAXSEAL_INVALID`, `WAXSEAL_IO`, `WAXSEAL_READ_ONLY`, `WAXSEAL_CLOSED`. Nothing is changed then.
+    fn waxseal_bulk_load(
+        db: *mut waxseal_db_t,
+        family: *mut waxseal_family_t,
+        rows: waxseal_rows_fn,
+        context: *mut c_void,
+        out records: *mut u64,
+    ) {
+        let function = rows.ok_or_else(|| Failure::invalid("the source of rows is a null pointer"))?;
+        with(db.cast_const(), |db| {
+            with(family.cast_const(), |family| {
+                let source = RowSource { caller: Caller::of(db.store()), function, context };
+                records.set(db.bulk_load_with(family, |load| source.load(load))?.records);
                 Ok(())
             })
         })

@@ -313,6 +313,54 @@ static void table_files_are_ingested(void) {
     end_store(db, family);
 }
 
+/* A source of `calls` arrays of two rows; after them the end, or an error. */
+typedef struct {
+    waxseal_db_t *db;
+    int calls;
+    bool fails;
+} row_source_t;
+
+static int32_t next_rows(void *context, const waxseal_row_t **rows, size_t *count, waxseal_error_t **failure) {
+    static const waxseal_row_t two[] = {
+        {{(const uint8_t *)"b", 1}, {(const uint8_t *)"2", 1}},
+        {{(const uint8_t *)"a", 1}, {(const uint8_t *)"1", 1}},
+    };
+    row_source_t *source = context;
+    CHECK(*count == 0);
+    CHECK(waxseal_flush(source->db, NULL) == WAXSEAL_INVALID); /* the store is busy with this call */
+    if (source->calls-- == 0) {
+        if (source->fails) *failure = waxseal_error_create(WAXSEAL_IO, LIT("no more tape"));
+        return source->fails ? WAXSEAL_IO : WAXSEAL_OK;
+    }
+    *rows = two;
+    *count = 2;
+    return WAXSEAL_OK;
+}
+
+static int32_t null_rows(void *context, const waxseal_row_t **rows, size_t *count, waxseal_error_t **failure) {
+    (void)context, (void)rows, (void)failure;
+    *count = 2;
+    return WAXSEAL_OK;
+}
+
+static void rows_are_loaded_in_bulk(void) {
+    waxseal_family_t *family;
+    waxseal_db_t *db = memory_store(&family);
+    row_source_t source = {db, 2, false}, broken = {db, 1, true};
+    waxseal_bytes_t *value = NULL;
+    uint64_t records = 0;
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_bulk_load(db, family, NULL, NULL, NULL, &error));
+    CHECK_FAILS(WAXSEAL_CALLBACK, waxseal_bulk_load(db, family, null_rows, NULL, &records, &error));
+    CHECK_FAILS(WAXSEAL_CALLBACK, waxseal_bulk_load(db, family, next_rows, &broken, &records, &error));
+    CHECK(waxseal_get(family, NULL, LIT("a"), &value, &error) == WAXSEAL_NOT_FOUND);
+    CHECK_OK(waxseal_bulk_load(db, family, next_rows, &source, &records, &error));
+    CHECK_NUMBER(2, records);
+    CHECK_OK(waxseal_get(family, NULL, LIT("a"), &value, &error));
+    CHECK_BYTES("1", waxseal_bytes_slice(value));
+    CHECK_OK(waxseal_bytes_destroy(value));
+    end_store(db, family);
+}
+
 static void upkeep_answers(void) {
     waxseal_family_t *family;
     waxseal_db_t *db = memory_store(&family);
@@ -426,6 +474,7 @@ int main(void) {
     RUN(a_checkpoint_is_a_store);
     RUN(background_work_pauses);
     RUN(table_files_are_ingested);
+    RUN(rows_are_loaded_in_bulk);
     RUN(upkeep_answers);
     RUN(an_open_says_what_it_found);
     RUN(a_closed_store_answers_closed);
