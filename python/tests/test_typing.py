@@ -32,6 +32,9 @@ with waxseal.open("store", "c", durability="sync") as db:
     report: waxseal.Report = db.verify(progress=lambda done, total, found: None)
     events: list[waxseal.Event] = db.session("alice").query_all("users", "*")
     rows: list[bytes | None] = db.multi_get([b"a"])
+    with users.table_writer("table") as writer:
+        writer.put(b"a", b"1")
+    loaded: int = users.ingest(["table"], move=True) + users.bulk_load({b"b": b"2"}) + users.bulk_load([(b"c", b"3")])
 
 old = plyvel.DB("other", create_if_missing=True)
 for key, content in old.iterator(prefix=b"a"):

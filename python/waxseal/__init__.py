@@ -60,6 +60,7 @@ from ._sealed import ETL, EXPIRY, LABELS, PROVENANCE, Entry, Record, labels_of, 
 from ._tables import Case, Fence, Table
 from ._family import Batch, Family
 from ._snapshot import Snapshot, SnapshotFamily
+from ._bulk import TableWriter
 from ._transaction import Transaction
 from ._store import DB, MODES, Path, Recovery, RingStats, Session, at_path, destroy_store, open_store
 
@@ -108,6 +109,7 @@ __all__ = [
     "Snapshot",
     "SnapshotFamily",
     "Table",
+    "TableWriter",
     "Transaction",
     "Wanted",
     "__version__",

@@ -7,7 +7,7 @@ import json
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
 
-from . import _abi, _c
+from . import _abi, _bulk, _c
 from ._arrow import Scan
 from ._backend import backend
 from ._care import Digest
@@ -351,6 +351,29 @@ class Family(ReadableFamily, Writable):
             self._handles.text("waxseal_family_options_json", self._family.handle)
         )
         return options
+
+    def table_writer(self, path: _bulk.Path) -> _bulk.TableWriter:
+        """Creates a table file for this family, which must not exist. It belongs to no store until it is ingested."""
+        return _bulk.TableWriter(self._handles, self._family.handle, path)
+
+    def ingest(self, paths: Iterable[_bulk.Path], *, move: bool = False) -> int:
+        """Adds table files to the family, in one commit that is durable when the call returns, and returns the number of
+        their records. With `move` the files become part of the store and lose their old names.
+
+        Their records are newer than everything written before, range deletes included, and older than everything
+        written after. Raises InvalidArgument for a file that no table writer wrote, and for files that share keys, and
+        CorruptionError for a damaged file: then nothing was changed.
+        """
+        return _bulk.ingest(self._handles, self._family.handle, paths, move)
+
+    def bulk_load(self, rows: Union[Mapping[Any, Buffer], Iterable[Tuple[Buffer, Buffer]]]) -> int:
+        """Loads rows in any order, in one commit that is durable when the call returns, and returns the number of keys.
+        A later row replaces an earlier one of the same key.
+
+        The rows bypass log and memtables: they are sorted and written as tables, which are then ingested. An exception
+        of the iterable ends the load, which then has changed nothing. The iterable must not use this store.
+        """
+        return _bulk.bulk_load(self._handles, self._family.handle, rows)
 
     def compact(self, start: Optional[Buffer] = None, stop: Optional[Buffer] = None) -> None:
         """Compacts the family, or the tables that may hold keys from `start` to `stop`, until deleted and overwritten
