@@ -166,6 +166,11 @@ pub trait Engine: Send + Sync {
     /// Deletes the records from `start` to `end`, `end` excluded, in one commit. A store without such a call scans them.
     fn delete_range(&self, start: &[u8], end: &[u8]) -> Outcome<()>;
 
+    /// Loads the rows that `fill` adds, in ascending order of their keys, by the store's bulk load.
+    fn bulk_load(&self, _fill: &mut dyn FnMut(Sink<'_>) -> Outcome<()>) -> Outcome<()> {
+        Err("the store has no bulk load".into())
+    }
+
     /// Returns a reader for the calling thread.
     fn reader(&self, view: View) -> Outcome<Box<dyn Reader + '_>>;
 
@@ -192,6 +197,9 @@ pub trait Engine: Send + Sync {
     /// Closes the store properly.
     fn close(self: Box<Self>) -> Outcome<()>;
 }
+
+/// Receives a row of a bulk load.
+pub type Sink<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> Outcome<()>;
 
 /// Reads of one thread.
 pub trait Reader {

@@ -1,6 +1,6 @@
 //! Stores nothing and finds nothing. The cost of a step here is the driver's own, and is subtracted from every ratio.
 
-use super::{Engine, Op, Reader, Rows, Settings, Start, View};
+use super::{Engine, Op, Reader, Rows, Settings, Sink, Start, View};
 use crate::Outcome;
 use std::hint::black_box;
 use std::time::Duration;
@@ -42,6 +42,13 @@ impl Engine for Null {
     fn delete_range(&self, start: &[u8], end: &[u8]) -> Outcome<()> {
         black_box((start, end));
         Ok(())
+    }
+
+    fn bulk_load(&self, fill: &mut dyn FnMut(Sink<'_>) -> Outcome<()>) -> Outcome<()> {
+        fill(&mut |key, value| {
+            black_box((key, value));
+            Ok(())
+        })
     }
 
     fn reader(&self, _: View) -> Outcome<Box<dyn Reader + '_>> {

@@ -4,15 +4,15 @@
 //! transactions too.
 
 use super::settings::Strict;
-use super::{Engine, Op, Reader, Rows, Settings, Start, View, number};
+use super::{Engine, Op, Reader, Rows, Settings, Sink, Start, View, number};
 use crate::Outcome;
 use crate::workload::touch;
 use rocksdb::{
-    BlockBasedOptions, Cache, DB, DBCompressionType, DBRecoveryMode, ErrorKind, OptimisticTransactionDB,
-    OptimisticTransactionOptions, Options, ReadOptions, SingleThreaded, Transaction, WaitForCompactOptions,
-    WriteBatchWithTransaction, WriteOptions,
+    BlockBasedOptions, Cache, DB, DBCompressionType, DBRecoveryMode, ErrorKind, IngestExternalFileOptions,
+    OptimisticTransactionDB, OptimisticTransactionOptions, Options, ReadOptions, SingleThreaded, SstFileWriter,
+    Transaction, WaitForCompactOptions, WriteBatchWithTransaction, WriteOptions,
 };
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub(super) fn open(dir: &Path, settings: &Settings, strict: bool) -> Outcome<Box<dyn Engine>> {
@@ -43,8 +43,14 @@ pub(super) fn open(dir: &Path, settings: &Settings, strict: bool) -> Outcome<Box
     let mut synced = WriteOptions::default();
     synced.set_sync(true);
     Ok(match settings.transactional {
-        false => Box::new(Rocks { db: DB::open(&options, dir)?, lazy, synced }),
-        true => Box::new(Transactional { db: OptimisticTransactionDB::open(&options, dir)?, lazy, synced }),
+        false => Box::new(Rocks { db: DB::open(&options, dir)?, lazy, synced, options, dir: dir.to_owned() }),
+        true => Box::new(Transactional {
+            db: OptimisticTransactionDB::open(&options, dir)?,
+            lazy,
+            synced,
+            options,
+            dir: dir.to_owned(),
+        }),
     })
 }
 
@@ -75,6 +81,8 @@ struct $store {
     db: $db,
     lazy: WriteOptions,
     synced: WriteOptions,
+    options: Options,
+    dir: PathBuf,
 }
 
 impl $store {
@@ -104,6 +112,17 @@ impl Engine for $store {
     }
 
     $($own)*
+
+    fn bulk_load(&self, fill: &mut dyn FnMut(Sink<'_>) -> Outcome<()>) -> Outcome<()> {
+        let path = self.dir.with_extension("sst");
+        let mut writer = SstFileWriter::create(&self.options);
+        writer.open(&path)?;
+        fill(&mut |key, value| Ok(writer.put(key, value)?))?;
+        writer.finish()?;
+        let mut moves = IngestExternalFileOptions::default();
+        moves.set_move_files(true);
+        Ok(self.db.ingest_external_file_opts(&moves, vec![path])?)
+    }
 
     fn reader(&self, _: View) -> Outcome<Box<dyn Reader + '_>> {
         Ok(Box::new($reader { db: &self.db, options: ReadOptions::default() }))

@@ -1,11 +1,11 @@
 //! Waxseal through its public API, with seals (the default) or plain.
 
-use super::{Engine, Findings, Op, Reader, Rows, Settings, Start, View};
+use super::{Engine, Findings, Op, Reader, Rows, Settings, Sink, Start, View};
 use crate::Outcome;
 use crate::workload::touch;
 use std::path::Path;
 use std::time::Duration;
-use waxseal::{CfOptions, ColumnFamily, Compression, Db, Durability};
+use waxseal::{CfOptions, ColumnFamily, Compression, Db, Durability, Error};
 
 struct Waxseal {
     db: Db,
@@ -84,6 +84,14 @@ impl Engine for Waxseal {
 
     fn delete_range(&self, start: &[u8], end: &[u8]) -> Outcome<()> {
         Ok(self.records.delete_range(start..end)?)
+    }
+
+    fn bulk_load(&self, fill: &mut dyn FnMut(Sink<'_>) -> Outcome<()>) -> Outcome<()> {
+        self.db.bulk_load_with(&self.records, |load| {
+            let filled = fill(&mut |key, value| Ok(load.put(key, value).map(drop)?));
+            filled.map_err(|fault| Error::invalid(fault.to_string()))
+        })?;
+        Ok(())
     }
 
     fn reader(&self, _: View) -> Outcome<Box<dyn Reader + '_>> {

@@ -73,7 +73,7 @@ impl Drive<'_> {
     /// Returns the number of operations of a step, over all threads.
     fn ops(&self) -> u64 {
         match self.step {
-            Step::FillSeq | Step::FillRandom | Step::FillBatch | Step::Overwrite => self.plan.num,
+            Step::FillSeq | Step::BulkLoad | Step::FillRandom | Step::FillBatch | Step::Overwrite => self.plan.num,
             Step::FillSync => self.plan.ops.unwrap_or((self.plan.num / 1000).max(1)),
             _ => self.plan.ops.unwrap_or(self.plan.num),
         }

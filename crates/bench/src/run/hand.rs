@@ -37,6 +37,9 @@ impl Hand<'_> {
         let num = self.drive.plan.num;
         match self.drive.step {
             Step::FillSeq => self.each(share, |hand, i| store.put(hand.keys.ordered(i), hand.values.value(), false)),
+            Step::BulkLoad => store.bulk_load(&mut |sink| {
+                self.each(share.clone(), |hand, i| sink(hand.keys.ordered(i), hand.values.value()))
+            }),
             Step::FillRandom => self.each(share, |hand, i| store.put(hand.keys.written(i), hand.values.value(), false)),
             Step::FillBatch => self.batches(share),
             Step::Overwrite => self.each(share, |hand, _| {

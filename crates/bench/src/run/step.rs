@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 pub enum Step {
     /// Writes all keys in order.
     FillSeq,
+    /// Loads all keys in order by the store's bulk load, which is durable when it returns.
+    BulkLoad,
     /// Writes `num` records in random order, about 63 % of them new.
     FillRandom,
     /// Like `FillRandom`, in batches.
@@ -78,8 +80,8 @@ impl Step {
 
     /// Returns true if it writes the store's records.
     pub fn is_fill(self) -> bool {
-        use Step::{DeleteRandom, FillBatch, FillRandom, FillSeq, FillSync, Overwrite};
-        matches!(self, FillSeq | FillRandom | FillBatch | Overwrite | FillSync | DeleteRandom)
+        use Step::{BulkLoad, DeleteRandom, FillBatch, FillRandom, FillSeq, FillSync, Overwrite};
+        matches!(self, FillSeq | BulkLoad | FillRandom | FillBatch | Overwrite | FillSync | DeleteRandom)
     }
 
     /// Returns true if it draws keys from a zipfian distribution.

@@ -68,7 +68,7 @@ fn every_step_does_its_operations_on_the_null_store() {
     steps.rotate_right(1);
     for report in reports(&plan(Name::Null, &steps, dir.path().into())) {
         let expected = match report.bench.as_str() {
-            "fillseq" | "fillrandom" | "fillbatch" | "overwrite" => 2_000,
+            "fillseq" | "bulkload" | "fillrandom" | "fillbatch" | "overwrite" => 2_000,
             "settle" | "sync" | "open" => 1,
             "mixed" => report.ops.max(1),
             "readseq" | "readreverse" => 0,
