@@ -178,7 +178,7 @@ class Manifest:
                 last = next(reversed(self.tables.values()), None)
                 if last is None or last.number != number or not last.ingest:
                     raise c.damage(f"ingestion of table {number}, which was not just added")
-            elif tag == 41:
+            elif tag == 43:
                 family, options = c.varint(), dict(Cursor(c.bytes(), c.file, c.origin).fields())
                 if family not in self.families:
                     raise c.damage(f"options of family {family}, which is gone")

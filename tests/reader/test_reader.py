@@ -479,10 +479,10 @@ class Stores(unittest.TestCase):
 
     def test_options_of_a_family_are_replaced(self):
         options = build.blob(build.field(1, build.varint(4096)))
-        changed = build.field(41, build.varint(0), options)
+        changed = build.field(43, build.varint(0), options)
         self.assertEqual(run(store(True, [changed]), "list")[0], 0)
-        self.assertEqual(run(store(True, [build.field(41, build.varint(7), options)]), "list")[0], 3)
-        self.assertEqual(run(store(True, [build.field(41, build.varint(0), options, b"\0")]), "list")[0], 3)
+        self.assertEqual(run(store(True, [build.field(43, build.varint(7), options)]), "list")[0], 3)
+        self.assertEqual(run(store(True, [build.field(43, build.varint(0), options, b"\0")]), "list")[0], 3)
 
     def test_operands_are_merged_into_what_is_below_them(self):
         def merged(name, *operands, more=()):

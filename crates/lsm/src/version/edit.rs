@@ -287,7 +287,7 @@ const TABLE_EXPIRES: u64 = 35;
 const MERGE_OPERATOR_NAMED: u64 = 36;
 const TABLE_HIDES: u64 = 37;
 const TABLE_INGESTED: u64 = 38;
-const OPTIONS_CHANGED: u64 = 41;
+const OPTIONS_CHANGED: u64 = 43;
 
 impl Edit {
     /// Encodes the edit as the body of its frame.

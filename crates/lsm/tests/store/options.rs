@@ -149,7 +149,7 @@ fn settings_of_an_open_store_change_and_others_are_refused_by_name() {
     let db = open_as_recorded(&sim, &dir);
     let family = default(&db);
     for n in 0..200u32 {
-        put(&db, &family, &n.to_be_bytes(), &[n as u8; 1000], Durability::Os).unwrap();
+        put(&db, &family, format!("{n:03}").as_bytes(), &[n as u8; 1000], Durability::Os).unwrap();
     }
     db.flush().unwrap();
     assert_eq!(rows(&db, &family, At::Latest).unwrap().len(), 200);
