@@ -21,6 +21,13 @@ RangeDelete = namedtuple("RangeDelete", "start end seqno")
 CURRENT = re.compile(rb"(MANIFEST-\d{6,}) ([0-9a-fA-F]{16}) ([0-9a-fA-F]{32})\n")
 
 
+def add_ledger(total, more):
+    """Adds the counts and sums of a ledger, by kind."""
+    for kind, (count, terms) in more.items():
+        before = total.get(kind, (0, 0))
+        total[kind] = (before[0] + count, (before[1] + terms) % 2**64)
+
+
 class Manifest:
     """The state after the last edit."""
 
@@ -41,6 +48,8 @@ class Manifest:
         self.log_deletes_ranges = False
         self.range_deletes = {}  # (family, seqno) -> RangeDelete
         self.operators = {}  # family -> name of its merge operator
+        self.filters = {}  # family -> name of its compaction filter
+        self.filtered = {}  # family -> ledgers of the records that filters dropped and changed
         self.hides = {}  # number of a table -> (cleared through, retains nothing)
         self.expired_through = 0  # microseconds since 1970
         self.expired = {}  # family -> ledger of the records that were dropped since they had expired
@@ -143,10 +152,7 @@ class Manifest:
             elif tag == 33:
                 family, through = c.varint(), c.varint()
                 self.expired_through = max(self.expired_through, through)
-                total = self.expired.setdefault(family, {})
-                for kind, (count, terms) in ledger(c).items():
-                    before = total.get(kind, (0, 0))
-                    total[kind] = (before[0] + count, (before[1] + terms) % 2**64)
+                add_ledger(self.expired.setdefault(family, {}), ledger(c))
             elif tag == 35:
                 number, count, least, spread = c.varint(), c.varint(), c.varint(), c.varint()
                 if not self.tables or next(reversed(self.tables))[2] != number or not count:
@@ -183,6 +189,15 @@ class Manifest:
                 if family not in self.families:
                     raise c.damage(f"options of family {family}, which is gone")
                 self.families[family] = (*self.families[family][:2], options)
+            elif tag == 39:
+                family, name = c.varint(), c.bytes()
+                    raise c.damage(f"compaction filter {name} of family {family}, which is gone")
+                self.filters[family] = name
+            elif tag == 41:
+                family = c.varint()
+                    raise c.damage(f"filtered records of family {family}, which is gone")
+                for total in self.filtered.setdefault(family, ({}, {})):
+                    add_ledger(total, ledger(c))
             elif tag % 2:
                 continue  # may be skipped
             else:

@@ -484,6 +484,23 @@ class Stores(unittest.TestCase):
         self.assertEqual(run(store(True, [build.field(43, build.varint(7), options)]), "list")[0], 3)
         self.assertEqual(run(store(True, [build.field(43, build.varint(0), options, b"\0")]), "list")[0], 3)
 
+    def test_filters_are_named_and_what_they_dropped_is_summed(self):
+        def named(family, name):
+            return build.field(39, build.varint(family), build.blob(name))
+
+        def ledger(puts):
+            entries = ((PUT, puts, puts * 2**62 % 2**64), (0x5A, 0, 0), (0, 0, 0))
+            return b"".join(bytes([kind]) + build.varint(count) + build.words(sum) for kind, count, sum in entries)
+
+        filtered = build.field(41, build.varint(0), ledger(2), ledger(3))
+        manifest = manifest_of(store(True, [named(0, b"first"), named(0, b"second"), filtered, filtered]))
+        self.assertEqual(manifest.filters, {0: b"second"})
+        dropped, changed = manifest.filtered[0]
+        self.assertEqual((dropped[PUT], changed[PUT]), ((4, 0), (6, 2**63)))  # modulo 2^64
+        for edit in (named(9, b"name"), build.field(41, build.varint(9), ledger(1), ledger(1))):
+            self.assertEqual(run(store(True, [edit]), "list")[0], 3)
+        self.assertEqual(run(store(True, [build.field(41, build.varint(0), ledger(1))]), "list")[0], 3)
+
     def test_operands_are_merged_into_what_is_below_them(self):
         def merged(name, *operands, more=()):
             named = build.field(36, build.varint(0), build.blob(name))

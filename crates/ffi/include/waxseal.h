@@ -237,6 +237,21 @@ struct ArrowArrayStream {
 #define WAXSEAL_ABI_VERSION 1
 
 /**
+ * The value stays.
+ */
+#define WAXSEAL_FILTER_KEEP 0
+
+/**
+ * The key is deleted.
+ */
+#define WAXSEAL_FILTER_DROP 1
+
+/**
+ * The key gets the value that the filter returns. It keeps its expiry, but no other annotation.
+ */
+#define WAXSEAL_FILTER_CHANGE 2
+
+/**
  * A comparator returns this value if it cannot compare.
  */
 #define WAXSEAL_COMPARE_FAILED INT32_MIN
@@ -443,6 +458,12 @@ struct ArrowArrayStream {
 #define WAXSEAL_EVENT_STALLED 9
 
 /**
+ * A compaction filter failed or panicked: `family`, `message` (the first failure of a compaction), and `commits`, the
+ * number of values for which it failed. They stay as they were.
+ */
+#define WAXSEAL_EVENT_FILTER_FAILED 11
+
+/**
  * An event for which this header has no number: `message`.
  */
 #define WAXSEAL_EVENT_OTHER 10
@@ -531,6 +552,11 @@ struct ArrowArrayStream {
  * The record is a merge operand, or the value below operands, and a merged record replaces it.
  */
 #define WAXSEAL_DROP_MERGED 5
+
+/**
+ * A compaction filter dropped or changed the record.
+ */
+#define WAXSEAL_DROP_FILTERED 6
 
 /**
  * Fence the lost range: reads in it return `WAXSEAL_CORRUPTION`, the rest stays readable.
@@ -1089,6 +1115,27 @@ typedef struct {
 } waxseal_slice_t;
 
 /**
+ * Decides on a value that a compaction rewrites. Returns `WAXSEAL_FILTER_KEEP`, `WAXSEAL_FILTER_DROP`, or
+ * `WAXSEAL_FILTER_CHANGE` after it has set `*changed` to a bytes object of `waxseal_bytes_create`, which the library
+ * destroys. Any other status is a failure: the value stays, and the failure is counted in the metric `filter_failures`
+ * and reported to the listener. A filter by key gets an empty value. All inputs are valid during the call only.
+ *
+ * Called on any thread, concurrently. It must not call the store whose values it filters.
+ */
+typedef int32_t (*waxseal_filter_fn)(void *context,
+                                     const uint8_t *key,
+                                     size_t key_len,
+                                     const uint8_t *value,
+                                     size_t value_len,
+                                     waxseal_bytes_t **changed,
+                                     waxseal_error_t **error);
+
+/**
+ * Destroys a context. Called once, after the last use of the context, on the thread that used it last.
+ */
+typedef void (*waxseal_destroy_fn)(void *context);
+
+/**
  * Compares two keys: negative if `a` sorts before `b`, 0 if they are equal, positive if `a` sorts after `b`. Both keys
  * are valid during the call only. The order must be total and must never change: the store is laid out by it. Keys
  * with the same bytes are equal, and the comparator is not called for them. Called on any thread, concurrently. It
@@ -1098,11 +1145,6 @@ typedef struct {
  * included, returns `WAXSEAL_CALLBACK`. Acknowledged commits are present after the store is closed and reopened.
  */
 typedef int32_t (*waxseal_compare_fn)(void *context, const uint8_t *a, size_t a_len, const uint8_t *b, size_t b_len);
-
-/**
- * Destroys a context. Called once, after the last use of the context, on the thread that used it last.
- */
-typedef void (*waxseal_destroy_fn)(void *context);
 
 /**
  * Merges operands into the value of a key. `base` is the value below them, null if the key is absent. `operands` are in
@@ -2237,6 +2279,43 @@ waxseal_slice_t waxseal_bytes_slice(const waxseal_bytes_t *bytes);
 int32_t waxseal_bytes_destroy(waxseal_bytes_t *bytes);
 
 /**
+ * Sets the compaction filter of the family. Compactions call it for the newest value of a key, if no snapshot sees
+ * this value and the key has no newer record. Flushes and moves of whole tables do not call it; `waxseal_compact`
+ * calls it for all values. A dropped key stays deleted: no older value becomes visible.
+ *
+ * The store records the name, UTF-8, of 1 to 255 bytes; another filter may replace it at any open. A later open needs
+ * the filter here, or by `waxseal_options_add_compaction_filter`: without it, compactions keep all values. If
+ * `by_key`, the filter gets no values, and values of blob files are not read for it. Unless `destroy` is null, it
+ * destroys `context` once the options and all stores that use them are gone, or if this call fails.
+ *
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for a name that is not UTF-8, and for a null function. An invalid
+ * name is an error of the open.
+ */
+int32_t waxseal_family_options_set_compaction_filter(waxseal_family_options_t *options,
+                                                     const uint8_t *name,
+                                                     size_t name_len,
+                                                     waxseal_filter_fn filter,
+                                                     bool by_key,
+                                                     void *context,
+                                                     waxseal_destroy_fn destroy,
+                                                     waxseal_error_t **error);
+
+/**
+ * Adds a compaction filter for families of the stores opened with these options, as of
+ * `waxseal_family_options_set_compaction_filter`. Families for which the store has recorded this name apply it.
+ *
+ * One thread at a time. Errors: as of `waxseal_family_options_set_compaction_filter`; an unknown name is none.
+ */
+int32_t waxseal_options_add_compaction_filter(waxseal_options_t *options,
+                                              const uint8_t *name,
+                                              size_t name_len,
+                                              waxseal_filter_fn filter,
+                                              bool by_key,
+                                              void *context,
+                                              waxseal_destroy_fn destroy,
+                                              waxseal_error_t **error);
+
+/**
  * Adds a key order for families of the stores opened with these options. The store records the order's name, UTF-8,
  * and finds the comparator by it. A store with a family in a custom order cannot be opened without that order's
  * comparator. If `equal_means_same_bytes` is false, keys with different bytes may be equal, and filters are off.
@@ -3042,6 +3121,16 @@ int32_t waxseal_compact(waxseal_family_t *family, waxseal_error_t **error);
  * Thread-safe. Errors: as of `waxseal_compact`; `WAXSEAL_INVALID` for an invalid range.
  */
 int32_t waxseal_compact_range(waxseal_family_t *family, const waxseal_range_t *range, waxseal_error_t **error);
+
+/**
+ * Compacts tables by their numbers (`waxseal_tables_list`): each is merged into the next level with what it overlaps
+ * there, or rewritten in place at the bottom. The family's compaction filter is applied. A table that the compaction
+ * of another one took along is done.
+ *
+ * Thread-safe. Errors: as of `waxseal_compact`; `WAXSEAL_INVALID` for a number of no table of the family, before
+ * anything is compacted, and for a quarantined table.
+ */
+int32_t waxseal_compact_files(waxseal_family_t *family, const uint64_t *numbers, size_t count, waxseal_error_t **error);
 
 /**
  * Returns the approximate bytes of the store's files that hold records of a range. Memtables are not counted. `range`

@@ -155,6 +155,17 @@ calls! {
         with(family.cast_const(), |family| Ok(family.compact_range(range?)?))
     }
 
+    /// Compacts tables by their numbers (`waxseal_tables_list`): each is merged into the next level with what it overlaps
+    /// there, or rewritten in place at the bottom. The family's compaction filter is applied. A table that the
+    /// compaction of another one took along is done.
+    ///
+    /// Thread-safe. Errors: as of `waxseal_compact`; `WAXSEAL_INVALID` for a number of no table of the family, before
+    /// anything is compacted, and for a quarantined table.
+    fn waxseal_compact_files(family: *mut waxseal_family_t, array numbers: *const u64) {
+        let numbers = numbers?.iter().copied();
+        with(family.cast_const(), |family| Ok(family.compact_files(numbers)?))
+    }
+
     /// Returns the approximate bytes of the store's files that hold records of a range. Memtables are not counted.
     /// `range` may be null: all keys.
     ///

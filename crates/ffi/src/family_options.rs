@@ -8,6 +8,7 @@ use face::{CfOptions, MergeOperator, SealLayout, StoreId};
 use crate::declare::{destroy, field, setters};
 use crate::error::{calls, create};
 use crate::failure::{Failure, Result};
+use crate::filter_function::GivenFilter;
 use crate::handle::{HandleKind, handle, issue, with_mut};
 use crate::key_order::Given;
 use crate::merge_function::GivenOperator;
@@ -30,12 +31,13 @@ pub struct waxseal_family_options_t {
 
 handle!(waxseal_family_options_t => Mutex<FamilyOptions>, HandleKind::FamilyOptions, "family options object");
 
-/// The options that were set, the comparator if the order is not bytewise, and a custom merge operator.
+/// The options that were set, the comparator if the order is not bytewise, and the functions of the caller.
 #[derive(Clone, Default)]
 pub(crate) struct FamilyOptions {
     options: CfOptions,
     order: Option<Arc<Given>>,
     merge: Option<Arc<GivenOperator>>,
+    filter: Option<Arc<GivenFilter>>,
 }
 
 impl FamilyOptions {
@@ -46,6 +48,9 @@ impl FamilyOptions {
         }
         if let Some(given) = &self.merge {
             options.merge_operator = Some(given.operator_of(caller));
+        }
+        if let Some(given) = &self.filter {
+            options.compaction_filter = Some(given.filter_of(caller));
         }
         options
     }
@@ -101,6 +106,14 @@ pub(crate) fn set_operator(options: *mut waxseal_family_options_t, operator: Mer
 pub(crate) fn set_custom_operator(options: *mut waxseal_family_options_t, given: Arc<GivenOperator>) -> Result<()> {
     with_mut(options.cast_const(), |options: &mut FamilyOptions| {
         options.merge = Some(given);
+        Ok(())
+    })
+}
+
+/// Sets the compaction filter.
+pub(crate) fn set_filter(options: *mut waxseal_family_options_t, given: Arc<GivenFilter>) -> Result<()> {
+    with_mut(options.cast_const(), |options: &mut FamilyOptions| {
+        options.filter = Some(given);
         Ok(())
     })
 }

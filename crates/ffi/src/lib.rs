@@ -50,9 +50,11 @@ pub mod version;
 
 pub mod bytes;
 
+pub mod filter_function;
 pub mod key_order;
 pub mod merge_function;
 
+pub mod compaction_filter;
 pub mod comparator;
 pub mod family_options;
 pub mod merge;

@@ -36,6 +36,9 @@ pub const WAXSEAL_EVENT_LIFTED: i32 = 7;
 pub const WAXSEAL_EVENT_BACKGROUND_ERROR: i32 = 8;
 /// Writers are stalled (`flag` true), or no longer stalled.
 pub const WAXSEAL_EVENT_STALLED: i32 = 9;
+/// A compaction filter failed or panicked: `family`, `message` (the first failure of a compaction), and `commits`, the
+/// number of values for which it failed. They stay as they were.
+pub const WAXSEAL_EVENT_FILTER_FAILED: i32 = 11;
 /// An event for which this header has no number: `message`.
 pub const WAXSEAL_EVENT_OTHER: i32 = 10;
 
@@ -138,6 +141,7 @@ impl Listener for HearingOf {
 fn words(event: &Event) -> String {
     match event {
         Event::Compacted { reason, .. } => reason.name().to_owned(),
+        Event::FilterFailed { error, .. } => error.to_string(),
         Event::Corruption { error } | Event::BackgroundError { error, .. } => error.to_string(),
         Event::Healed { by, .. } => format!("{by:?}"),
         Event::Fenced { fence, .. } | Event::Lifted { fence, .. } => fence.error().to_string(),
@@ -181,6 +185,9 @@ fn engine_event(event: &Event, words: &str) -> waxseal_engine_event_t {
         Event::Lifted { family, fence } => fenced(family, fence, new(WAXSEAL_EVENT_LIFTED)),
         Event::BackgroundError { halted, .. } => {
             waxseal_engine_event_t { flag: *halted, ..new(WAXSEAL_EVENT_BACKGROUND_ERROR) }
+        }
+        Event::FilterFailed { family, values, .. } => {
+            waxseal_engine_event_t { family: text(family), commits: *values, ..new(WAXSEAL_EVENT_FILTER_FAILED) }
         }
         Event::Stalled { stalled } => waxseal_engine_event_t { flag: *stalled, ..new(WAXSEAL_EVENT_STALLED) },
         _ => new(WAXSEAL_EVENT_OTHER),

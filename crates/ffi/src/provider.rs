@@ -54,6 +54,8 @@ pub const WAXSEAL_DROP_EXPIRED: i32 = 3;
 pub const WAXSEAL_DROP_PURGED: i32 = 4;
 /// The record is a merge operand, or the value below operands, and a merged record replaces it.
 pub const WAXSEAL_DROP_MERGED: i32 = 5;
+/// A compaction filter dropped or changed the record.
+pub const WAXSEAL_DROP_FILTERED: i32 = 6;
 
 /// A record, valid during a call.
 #[repr(C)]
@@ -250,6 +252,7 @@ impl MetadataProvider for KeepingOf {
             DropReason::Expired => WAXSEAL_DROP_EXPIRED,
             DropReason::Purged => WAXSEAL_DROP_PURGED,
             DropReason::Merged => WAXSEAL_DROP_MERGED,
+            DropReason::Filtered => WAXSEAL_DROP_FILTERED,
         };
         // SAFETY: as above.
         self.calls(|context| unsafe { function(context, &record, &entry, reason) })

@@ -67,7 +67,7 @@ mod tests {
     const BUILDER: &str = include_str!("../../waxseal/src/builder.rs");
 
     /// Settings without a setter, and the reason.
-    const NOT_OF_A_STORE: [(&str, &str); 10] = [
+    const NOT_OF_A_STORE: [(&str, &str); 11] = [
         ("fs", "a file system is a trait of Rust's"),
         ("clock", "likewise"),
         ("env", "likewise"),
@@ -77,6 +77,7 @@ mod tests {
         ("open_read_only", "waxseal_open_read_only"),
         ("column_family", "waxseal_options_add_family"),
         ("comparator", "waxseal_options_add_comparator"),
+        ("compaction_filter", "waxseal_options_add_compaction_filter"),
         ("provider", "waxseal_options_add_provider"),
     ];
     const NOT_OF_A_FAMILY: [(&str, &str); 5] = [

@@ -10,7 +10,7 @@
 //! version, merge                              pictures of the levels; many cursors as one
 //! values                                      where large values live
 //! wal, memtable, sst                          the three places where a record lives
-//! batch, frame, record, pointer, order, cursor, codec, checksum, header, identity, names, options, option_list, policy, prefetch, sampler, error, seam, expiry, lost_range, deleted_runs, range_delete, range_index, sorted_heads, merge_operator, ledger, descriptors, interrupt, key_text, planted, inject
+//! batch, frame, record, pointer, order, cursor, codec, checksum, header, identity, names, options, option_list, policy, prefetch, sampler, error, seam, expiry, lost_range, deleted_runs, range_delete, range_index, sorted_heads, merge_operator, compaction_filter, ledger, descriptors, interrupt, key_text, planted, inject
 //! env                                         files, time, randomness, threads
 //! ```
 //!
@@ -20,6 +20,7 @@ pub mod batch;
 pub mod checksum;
 pub mod codec;
 pub mod compaction;
+pub mod compaction_filter;
 pub mod cursor;
 pub mod db;
 mod deleted_runs;

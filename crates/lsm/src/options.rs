@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::compaction_filter::CompactionFilter;
 use crate::error::{Error, Result};
 use crate::merge_operator::MergeOperator;
 use crate::names::MAX_SYSTEM;
@@ -290,6 +291,10 @@ pub struct CfOptions {
     /// If no such operator exists, reads of keys with operands fail. A family can be given an operator at any open; older
     /// versions of Waxseal then refuse the store. Default `None`: `merge` is refused.
     pub merge_operator: Option<MergeOperator>,
+    /// The filter that compactions apply to values that no snapshot sees. Its name is stored, in place of that of an
+    /// earlier filter. Without this option, a stored family has the store's filter (`Parts::filters`) of the stored name.
+    /// If there is none, compactions keep all values. Default `None`.
+    pub compaction_filter: Option<CompactionFilter>,
     /// Target size of a table, in bytes. Default 64 MiB.
     pub table_bytes: u64,
     /// Maximum size of the first level below level 0 that holds data, in bytes. Default 256 MiB.
@@ -333,6 +338,7 @@ impl Default for CfOptions {
             large_value_bytes: 4 * KIB,
             default_ttl: None,
             merge_operator: None,
+            compaction_filter: None,
             table_bytes: 64 * MIB as u64,
             level_base_bytes: 256 * MIB as u64,
             fanout: 10,
@@ -402,6 +408,11 @@ impl CfOptions {
                 self.merge_operator.is_none() || (self.system.is_none() && !self.key_ends_in_seqno),
                 "a system family, or one whose keys end in a seqno, has no merge operator",
             ),
+            (
+                self.compaction_filter.as_ref().is_none_or(CompactionFilter::has_valid_name),
+                "the name of compaction_filter must have 1 to 255 bytes",
+            ),
+            (self.compaction_filter.is_none() || self.system.is_none(), "a system family has no compaction filter"),
             (self.table_bytes >= 1024, "table_bytes must be at least 1 KiB"),
             (self.level_base_bytes >= self.table_bytes, "level_base_bytes must be at least table_bytes"),
             ((2..=100).contains(&self.fanout), "fanout must lie between 2 and 100"),

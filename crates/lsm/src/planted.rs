@@ -149,6 +149,11 @@ pub enum Bug {
     PartOfItsNeighbour,
     FilterOfAnotherRange,
     DamagedPartDenies,
+    FilterIgnoresSnapshots,
+    FilterIgnoresLaterSnapshots,
+    FilterIgnoresNewerVersions,
+    FilteredUncoversOlder,
+    FailedFilterDrops,
     // Found by the engine's own tests in builds with zstd.
     DictionaryOfAnotherTable,
     DictionaryNotChecked,
@@ -178,7 +183,7 @@ pub enum Bug {
 
 impl Bug {
     /// All planted bugs that the engine's own tests find.
-    pub const ALL: [Bug; 118] = [
+    pub const ALL: [Bug; 123] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -294,6 +299,11 @@ impl Bug {
         Bug::PartOfItsNeighbour,
         Bug::FilterOfAnotherRange,
         Bug::DamagedPartDenies,
+        Bug::FilterIgnoresSnapshots,
+        Bug::FilterIgnoresLaterSnapshots,
+        Bug::FilterIgnoresNewerVersions,
+        Bug::FilteredUncoversOlder,
+        Bug::FailedFilterDrops,
         Bug::LogTrimmedWhileNeeded,
         Bug::LogGoneBeforeEdit,
         Bug::RingNotSynced,

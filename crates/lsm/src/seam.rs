@@ -143,6 +143,8 @@ pub enum DropReason {
     Purged,
     /// It is a merge operand, or the value below operands, and a merged record replaces it.
     Merged,
+    /// A compaction filter dropped or changed it.
+    Filtered,
 }
 
 /// A row for another family, written by a flush in the same manifest edit. Nothing else ever writes its key, and no two
@@ -357,6 +359,11 @@ pub trait Companions: Send + Sync {
     }
     /// A merge operator made `result` from `inputs`, all verified: writes its companion to `out`.
     fn on_merge(&self, _inputs: &[Record<'_>], _result: &Record<'_>, _out: &mut Vec<u8>) -> Result<()> {
+        Ok(())
+    }
+    /// A compaction filter replaced `record`, which is verified, by `result`, a put or a tombstone: writes its companion
+    /// to `out`.
+    fn on_filter(&self, _record: &Record<'_>, _result: &Record<'_>, _out: &mut Vec<u8>) -> Result<()> {
         Ok(())
     }
     /// A flush or compaction drops a record.

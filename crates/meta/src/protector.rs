@@ -441,10 +441,14 @@ impl Companions for Sealer {
                 key_range: Some((damaged.key.to_vec(), damaged.key.to_vec())),
                 ..Damage::default()
             };
-            return Err(Error::corruption(damage, "an input of a merge does not match its seal"));
+            return Err(Error::corruption(damage, "an input of a derived record does not match its seal"));
         }
         let key_hash = hash_key(result.key);
-        let list = merged(&self.providers, inputs, key_hash)?;
+        // A tombstone has no annotations.
+        let list = match result.kind {
+            Kind::Delete => Vec::new(),
+            _ => merged(&self.providers, inputs, key_hash)?,
+        };
         let seal = seal_of(result.kind, key_hash, result.value, &Annotations::of_list(&list))?;
         out.extend_from_slice(&seal_bytes(seal.at(result.seqno)));
         put_list(&list, out);
@@ -456,6 +460,10 @@ impl Companions for Sealer {
         }
         self.tally.add(Count::Derived);
         Ok(())
+    }
+
+    fn on_filter(&self, record: &Record<'_>, result: &Record<'_>, out: &mut Vec<u8>) -> Result<()> {
+        self.on_merge(&[*record], result, out)
     }
 
     fn on_drop(&self, record: &Record<'_>, reason: DropReason) {

@@ -61,6 +61,7 @@ impl Node {
             companions,
             listener: shape.listener.clone(),
             families: vec![("default".to_owned(), shape.options.clone())],
+            filters: Vec::new(),
             orders: vec![shape.options.order.clone()],
             engine_log: None,
             cache: None,

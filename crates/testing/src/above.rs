@@ -47,6 +47,7 @@ passed_on! {
     fn on_replay(&self, record: &Record<'_>) -> Result<()>;
     fn on_build(&self, record: &Record<'_>, source: Protection, out: &mut Vec<u8>) -> Build;
     fn on_merge(&self, inputs: &[Record<'_>], result: &Record<'_>, out: &mut Vec<u8>) -> Result<()>;
+    fn on_filter(&self, record: &Record<'_>, result: &Record<'_>, out: &mut Vec<u8>) -> Result<()>;
     fn on_drop(&self, record: &Record<'_>, reason: DropReason);
     fn verify(&self, record: &Record<'_>, key_hash: u64, source: Protection) -> Check;
     fn life(&self, record: &Record<'_>, now: &dyn Fn() -> u64) -> Life;

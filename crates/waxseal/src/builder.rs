@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use waxseal_lsm::compaction_filter::CompactionFilter;
 use waxseal_lsm::db::{self as engine, DEFAULT_FAMILY, Listener, Parts};
 use waxseal_lsm::env::{Clock, Env, Fs, MemoryFs};
 use waxseal_lsm::error::{Error, Result};
@@ -384,6 +385,36 @@ impl Builder {
     /// order cannot be opened without that order.
     pub fn comparator(mut self, comparator: Arc<dyn Comparator>) -> Builder {
         self.parts.orders.push(Order::custom(comparator));
+        self
+    }
+
+    /// Adds a compaction filter for families of the store, which refer to it by its name: those whose options name no
+    /// other filter apply it again. Without it, compactions of these families keep all values.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// use waxseal::{CfOptions, CompactionFilter, Db, FilterDecision};
+    ///
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path();
+    /// let filter = CompactionFilter::new("drop empty", |_key, value| match value.is_empty() {
+    ///     true => Ok(FilterDecision::Drop),
+    ///     false => Ok(FilterDecision::Keep),
+    /// });
+    /// let db = Db::open(path)?;
+    /// let options = CfOptions { compaction_filter: Some(filter.clone()), ..CfOptions::default() };
+    /// db.create_column_family("users", options)?.put("alice", "")?;
+    /// db.close()?;
+    ///
+    /// let db = Db::builder(path).compaction_filter(filter).open()?;
+    /// let users = db.column_family("users")?;
+    /// users.compact()?;
+    /// assert_eq!(users.get("alice")?, None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn compaction_filter(mut self, filter: CompactionFilter) -> Builder {
+        self.parts.filters.push(filter);
         self
     }
 

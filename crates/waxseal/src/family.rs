@@ -451,6 +451,32 @@ impl ColumnFamily {
         self.inner.engine.compact(&self.family, &range.into_bounds())
     }
 
+    /// Compacts tables that the caller has chosen, by their numbers ([`tables`](ColumnFamily::tables)). Each is merged
+    /// into the next level with what it overlaps there, or rewritten in place at the bottom. A
+    /// [compaction filter](crate::CompactionFilter) is applied to all values that are rewritten. A table that the
+    /// compaction of another one took along is done. The memtables are not flushed.
+    ///
+    /// Errors: `Invalid` for a number of no table of the family, before anything is compacted, and for a quarantined
+    /// table.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let db = waxseal::Db::memory()?;
+    /// # let cf = db.column_family("default")?;
+    /// # cf.put("key", "value")?;
+    /// # db.flush()?;
+    /// let largest = cf.tables()?.into_iter().max_by_key(|table| table.bytes).unwrap();
+    /// cf.compact_files([largest.number])?;
+    /// # assert_eq!(cf.get("key")?.unwrap(), "value");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn compact_files(&self, numbers: impl IntoIterator<Item = u64>) -> Result<()> {
+        self.inner.check(&self.family)?;
+        let numbers: Vec<u64> = numbers.into_iter().collect();
+        self.inner.engine.compact_tables(&self.family, &numbers)
+    }
+
     /// Estimates how many bytes of the store's files hold records of a range. Memtables are not counted.
     pub fn approximate_size(&self, range: impl KeyRange) -> Result<u64> {
         self.inner.check(&self.family)?;

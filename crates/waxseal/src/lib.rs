@@ -105,6 +105,7 @@ pub use snapshot::Snapshot;
 pub use tables::TableInfo;
 pub use transaction::{Isolation, Transaction, TransactionCursor, TransactionRange};
 
+pub use waxseal_lsm::compaction_filter::{CompactionFilter, FilterDecision, FilterFailure, Filtered};
 pub use waxseal_lsm::db::{
     BackgroundPause, Event, FamilyMetrics, LevelMetrics, Listener, Metrics, OLD_READER_NANOS, OldReader,
     RecoveryReport, TableFile, WalMetrics,

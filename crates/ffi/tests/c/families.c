@@ -263,6 +263,76 @@ static void merge_operators_that_cannot_be_are_refused(void) {
     end_store(db, family);
 }
 
+/* Drops values "d", changes values "c", and fails for values "!" and "?". */
+static int32_t by_letter(void *context, const uint8_t *key, size_t key_len, const uint8_t *value, size_t value_len,
+                         waxseal_bytes_t **changed, waxseal_error_t **failure) {
+    CHECK(context == &operator_ended && key && key_len == 1);
+    if (value_len == 0) return *key == 'd' ? WAXSEAL_FILTER_DROP : WAXSEAL_FILTER_KEEP;
+    switch (*value) {
+    case 'd': return WAXSEAL_FILTER_DROP;
+    case 'c':
+        if (waxseal_bytes_create((const uint8_t *)"changed", 7, changed, failure) != WAXSEAL_OK) return -99;
+        return WAXSEAL_FILTER_CHANGE;
+    case '!': *failure = waxseal_error_create(-99, LIT("no exclamations")); return -99;
+    case '?': return WAXSEAL_FILTER_CHANGE;
+    case '9': return 9;
+    default: return WAXSEAL_FILTER_KEEP;
+    }
+}
+
+static void a_family_filters_in_compactions(void) {
+    bool by_key;
+    operator_ended = 0;
+    for (by_key = false;; by_key = true) {
+        waxseal_family_t *family, *filtered = NULL;
+        waxseal_db_t *db = memory_store(&family);
+        waxseal_family_options_t *options = NULL;
+        waxseal_bytes_t *value = NULL;
+        uint64_t count = 0;
+        CHECK_OK(waxseal_family_options_create(&options, &error));
+        CHECK_OK(waxseal_family_options_set_compaction_filter(options, LIT("test.letters"), by_letter, by_key, &operator_ended,
+                                                              end_operator, &error));
+        CHECK_OK(waxseal_family_create(db, LIT("filtered"), options, &filtered, &error));
+        CHECK_OK(waxseal_family_options_destroy(options));
+        CHECK_OK(waxseal_put(filtered, LIT("d"), LIT("d"), &error));
+        CHECK_OK(waxseal_put(filtered, LIT("k"), LIT("c"), &error));
+        CHECK_OK(waxseal_put(filtered, LIT("x"), LIT("!"), &error));
+        CHECK_OK(waxseal_put(filtered, LIT("y"), LIT("?"), &error));
+        CHECK_OK(waxseal_put(filtered, LIT("z"), LIT("9"), &error));
+        CHECK_OK(waxseal_compact(filtered, &error));
+        CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_contains(filtered, NULL, LIT("d"), &error));
+        check_value(filtered, by_key ? "c" : "changed");
+        CHECK_OK(waxseal_get(filtered, NULL, LIT("x"), &value, &error));
+        CHECK_OK(waxseal_bytes_destroy(value));
+        CHECK_OK(waxseal_metric(db, LIT("filter_dropped"), &count, &error));
+        CHECK_NUMBER(1, count);
+        CHECK_OK(waxseal_metric(db, LIT("filter_failures"), &count, &error));
+        CHECK_NUMBER(by_key ? 0 : 3, count);
+        CHECK_OK(waxseal_family_destroy(filtered));
+        end_store(db, family);
+        if (by_key) break;
+    }
+    CHECK_NUMBER(2, operator_ended);
+}
+
+static void compaction_filters_that_cannot_be_are_refused(void) {
+    waxseal_family_t *family, *filtered = NULL;
+    waxseal_db_t *db = memory_store(&family);
+    waxseal_family_options_t *options = NULL;
+    operator_ended = 0;
+    CHECK_OK(waxseal_family_options_create(&options, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_family_options_set_compaction_filter(options, LIT("name"), NULL, true, &operator_ended,
+                                                                              end_operator, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_family_options_set_compaction_filter(options, LIT("\xff"), by_letter, true,
+                                                                              &operator_ended, end_operator, &error));
+    CHECK_NUMBER(2, operator_ended);
+    CHECK_OK(waxseal_family_options_set_compaction_filter(options, NULL, 0, by_letter, true, &operator_ended, end_operator, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_family_create(db, LIT("filtered"), options, &filtered, &error));
+    CHECK_OK(waxseal_family_options_destroy(options));
+    CHECK_NUMBER(3, operator_ended);
+    end_store(db, family);
+}
+
 int main(void) {
     RUN(a_family_is_made_on_first_use);
     RUN(a_family_has_options_of_its_own);
@@ -273,5 +343,7 @@ int main(void) {
     RUN(options_change_while_the_store_is_open);
     RUN(a_merge_operator_by_a_callback);
     RUN(merge_operators_that_cannot_be_are_refused);
+    RUN(a_family_filters_in_compactions);
+    RUN(compaction_filters_that_cannot_be_are_refused);
     return done();
 }

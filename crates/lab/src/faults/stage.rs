@@ -256,6 +256,7 @@ impl Stage {
             companions,
             listener: self.ears.clone(),
             families,
+            filters: Vec::new(),
             orders: Vec::new(),
             engine_log: None,
             cache: None,

@@ -161,6 +161,7 @@ impl Run {
             companions: Arc::new(Plain),
             listener: Arc::new(Silent),
             families,
+            filters: Vec::new(),
             orders: Vec::new(),
             engine_log: None,
             cache: None,

@@ -176,6 +176,7 @@ mod tests {
             entries: 1,
             tombstones: 0,
             hidden: 0,
+            may_filter: false,
             greatest_seqno: 1,
             is_busy: false,
             expiry: None,

@@ -12,6 +12,7 @@
 //! space_compaction  further compaction for a store that should be small
 //! blob_gc           selects blob files that are mostly garbage
 //! packing           selects the codec of a level
+//! filter            applies a compaction filter to a record
 //! debt              estimates the backlog and the resulting stalls
 //! fold              merges operands into one, or into their base
 //! output            writes records into tables
@@ -29,6 +30,7 @@ pub mod blob_gc;
 mod blob_separation;
 pub mod debt;
 pub mod expired;
+mod filter;
 mod fold;
 mod job;
 pub mod output;

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::checksum::{Uid, hash_key};
+use crate::compaction_filter::FilterDecision;
 use crate::cursor::Cursor;
 use crate::env::Open;
 use crate::error::{Damage, Error, ErrorKind, IoContext, Result, Verdict};
@@ -32,6 +33,7 @@ use crate::ledger::Ledger;
 use crate::names::StoreFileName;
 use crate::options::KIB;
 use crate::planted;
+use crate::range_index::RangeIndex;
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
 use crate::seam::{
     Build, Check, DropReason, Emitted, Emitting, PassRecord, Protection, RecordSource, RowRewriter, is_over,
@@ -43,6 +45,8 @@ use crate::version::TableMeta;
 mod folding;
 
 use super::blob_separation::{BlobRefs, BlobSeparation, NewBlobFiles, record_blob_refs};
+use super::filter;
+pub use super::filter::{FilterCounts, FilterRule};
 use super::fold::Fold;
 pub use super::fold::MergeRule;
 pub use super::job::CompactionJob;
@@ -257,6 +261,12 @@ impl HeldRecord {
         self.reason = Some(reason);
     }
 
+    /// Holds a tombstone that the pass has made: no input record has its term.
+    fn take_made(&mut self, made: PassRecord) {
+        self.row = Some(made);
+        self.reason = Some((DropReason::Tombstone, 0));
+    }
+
     /// Returns and clears the held record, if there is one.
     fn release(&mut self) -> Option<(&PassRecord, (DropReason, u64))> {
         let reason = self.reason.take()?;
@@ -340,6 +350,21 @@ impl Outputs<'_> {
             if self.fold.is_some() && own.is_none() {
                 (decision, is_folded) = self.fold((&record, source), (decision, newer), rules, splitter)?;
             }
+            let mut filtered = FilterDecision::Keep;
+            if let Some(rule) = &self.pass.filters
+                && decision == RecordDecision::Keep
+                && !is_folded
+                && own.is_none()
+                && !self.is_strange // a result may be made of verified values only
+                && record.kind.is_value()
+                && rules.may_filter()
+                && self.is_present(&record)
+            {
+                filtered = rule.decide(&record, self.job.values, &mut self.written.filtered)?;
+                if filtered != FilterDecision::Keep {
+                    decision = RecordDecision::Drop(DropReason::Filtered);
+                }
+            }
             match decision {
                 RecordDecision::Hold(reason) if own.is_some() => decision = RecordDecision::Drop(reason),
                 _ if rules.is_first_of_key() => self.let_go(&mut held),
@@ -366,6 +391,13 @@ impl Outputs<'_> {
                     }
                     companions.on_drop(&record, reason);
                     own.as_mut().map_or(Ok(()), |own| own.sees(&record, false, source))?;
+                    if reason == DropReason::Filtered {
+                        let made = self.replaced(&record, (source.protection, term), filtered)?;
+                        match made.kind == Kind::Delete && planted!(FilteredUncoversOlder, true, rules.may_expire()) {
+                            true => held.take_made(made),
+                            false => self.put_made(&made, splitter)?,
+                        }
+                    }
                 }
                 RecordDecision::Hold(reason) => {
                     let term = self.term_of_dropped(&record, source)?;
@@ -432,6 +464,36 @@ impl Outputs<'_> {
     /// Returns the source of a record; without protection if the protector cannot judge its companions.
     fn source<'s>(&self, source: RecordSource<'s>) -> RecordSource<'s> {
         if self.is_strange { RecordSource { protection: Protection::Foreign, ..source } } else { source }
+    }
+
+    /// Returns true if a value has neither expired nor been deleted by a range delete.
+    fn is_present(&self, record: &Record<'_>) -> bool {
+        let is_over = |rule: &ExpiryRule<'_>| is_over(&**self.job.companions, record, &|| rule.now);
+        let is_covered = |ranges: &RangeIndex| ranges.oldest_above(record.key, record.seqno).is_some();
+        !self.pass.expires.as_ref().is_some_and(is_over) && !self.pass.ranges.as_ref().is_some_and(is_covered)
+    }
+
+    /// Returns the record that replaces one that the filter dropped or changed, which is verified.
+    fn replaced(
+        &mut self,
+        record: &Record<'_>,
+        (protection, term): (Protection, u64),
+        decision: FilterDecision,
+    ) -> Result<PassRecord> {
+        let value = match decision {
+            FilterDecision::Change(value) => Some(value),
+            FilterDecision::Keep | FilterDecision::Drop => None,
+        };
+        let counts = &mut self.written.filtered;
+        let ledger = if value.is_some() { &mut counts.changed } else { &mut counts.dropped };
+        ledger.add(record.kind, term);
+        filter::replacement(&**self.job.companions, record, protection, value)
+    }
+
+    /// Writes a record that the pass has made, and counts it as derived.
+    fn put_made(&mut self, row: &PassRecord, splitter: &mut Splitter) -> Result<()> {
+        self.derived.add(row.kind, self.job.companions.term(&row.record()));
+        self.put(&row.record(), row.protection, splitter)
     }
 
     /// Requests rows for other families from the protector, and counts them.
@@ -505,6 +567,7 @@ impl Outputs<'_> {
     /// Writes the held record, because an older version of its key is kept.
     fn put_held(&mut self, held: &mut HeldRecord, splitter: &mut Splitter) -> Result<()> {
         match held.release() {
+            Some((row, _)) if row.made => self.put_made(row, splitter),
             Some((row, _)) => self.put(&row.record(), row.protection, splitter),
             None => Ok(()),
         }
@@ -512,7 +575,9 @@ impl Outputs<'_> {
 
     /// Drops the held record, because no older version of its key is kept.
     fn let_go(&mut self, held: &mut HeldRecord) {
-        if let Some((row, (reason, term))) = held.release() {
+        if let Some((row, (reason, term))) = held.release()
+            && !row.made
+        {
             self.dropped.add(row.kind, term);
             if reason == DropReason::Expired {
                 self.written.expired.add(row.kind, term);

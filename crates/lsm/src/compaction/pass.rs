@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::filter::{FilterCounts, FilterRule};
 use super::fold::MergeRule;
 use crate::checksum::Uid;
 use crate::ledger::Ledger;
@@ -24,6 +25,8 @@ pub struct PassOptions<'a> {
     pub expires: Option<ExpiryRule<'a>>,
     /// Folds merge operands; `None` keeps them.
     pub merges: Option<MergeRule<'a>>,
+    /// Applies a compaction filter; `None` keeps all values.
+    pub filters: Option<FilterRule<'a>>,
     /// Value files whose values are rewritten.
     pub collects: BTreeSet<Uid>,
     /// The range deletes that may drop records: durable ones, none of which leaves the store during the pass.
@@ -78,6 +81,8 @@ pub struct PassResult {
     pub expired: Ledger,
     /// Rows for other families.
     pub rows: EmittedRows,
+    /// The results of the compaction filter.
+    pub filtered: FilterCounts,
     /// Number of merge operands that were folded into one another or into values.
     pub operands_folded: u64,
     /// Number of times that the merge operator failed: its operands stay.
@@ -107,6 +112,7 @@ impl PassResult {
             together.extend(rows);
         }
         self.expired.merge(&part.expired);
+        self.filtered.add(part.filtered);
         self.operands_folded += part.operands_folded;
         self.merge_failures += part.merge_failures;
         self.mended += part.mended;

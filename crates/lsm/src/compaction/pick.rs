@@ -13,7 +13,7 @@ pub use super::plan::{
     BOTTOM, CompactionPlan, LevelShape, LevelSummary, OutputRange, PlanAction, RangeDeleted, Reason, TableFacts,
     Targets, targets,
 };
-use super::plan::{compensated, is_cheap, overlapping, plan_level, plan_level0, sink, thousandths, total};
+use super::plan::{compensated, is_cheap, overlapping, plan_level, plan_level0, rewrite, sink, thousandths, total};
 
 /// A table is dense with tombstones if at least every fourth record is one.
 const DENSE: u64 = 4;
@@ -101,7 +101,8 @@ pub fn plan_range(
             let has_hidden = table.hidden > 0 && is_old;
             let expired = table.expiry.is_some_and(|of| of.any_by(summary.expired)) && is_old && !table.is_kept;
             let is_range_deleted = table.range_deleted != RangeDeleted::No && is_old;
-            concerned(table) && (table.tombstones > 0 || has_hidden || expired || is_range_deleted) && can_go
+            let is_reclaimable = (table.tombstones > 0 || has_hidden || expired || is_range_deleted) && can_go;
+            concerned(table) && (is_reclaimable || (table.may_filter && is_old && !table.is_fenced))
         }
         _ => concerned(table),
     };
@@ -118,6 +119,22 @@ pub fn plan_range(
         _ => wanted.find_map(|at| plan_level(summary, level, at, Reason::Range)),
     };
     plan.map_or(RangeStep::Wait, RangeStep::Run)
+}
+
+/// Returns the compaction of one table, which a caller has chosen: it is merged into the next level with what it
+/// overlaps there, from level 0 with the tables that overlap it, or rewritten in place at the bottom. `Done` once the
+/// family has no such table.
+pub fn plan_table(summary: &LevelSummary<'_>, number: u64) -> RangeStep {
+    let position = |tables: &[TableFacts<'_>]| tables.iter().position(|table| table.number == number);
+    let found = summary.levels.iter().enumerate().find_map(|(level, tables)| Some((level, position(tables)?)));
+    let Some((level, at)) = found else { return RangeStep::Done };
+    let plan = match level {
+        0 => plan_level0(summary, at, summary.targets().base, Reason::Chosen),
+        BOTTOM => rewrite(summary, level, at, Reason::Chosen),
+        _ => plan_level(summary, level, at, Reason::Chosen),
+    };
+    let merged = |plan| RangeStep::Run(CompactionPlan { action: PlanAction::Merge, ..plan });
+    plan.map_or(RangeStep::Wait, merged)
 }
 
 /// Picks the first group in level 0 that can be merged, starting with the oldest table.

@@ -81,6 +81,7 @@ fn scripts_tell_what_is_picked() {
                         let (low, high) = words[2].split_once("..").unwrap();
                         levels[level(words[0])].push(TableFacts {
                             hidden: 0,
+                            may_filter: false,
                             number: words[1].parse().unwrap(),
                             size: number("size", 10),
                             smallest: low.as_bytes(),
@@ -187,6 +188,7 @@ impl Tree {
         let facts = |level: usize| {
             let tables = self.levels[level].iter().map(|table| TableFacts {
                 hidden: 0,
+                may_filter: false,
                 number: table.number,
                 size: table.records.len() as u64,
                 smallest: &self.bounds[&table.number].0,

@@ -42,6 +42,8 @@ pub struct TableFacts<'a> {
     pub tombstones: u64,
     /// Number of its records that have a newer version in the same table, if it was counted; otherwise 0.
     pub hidden: u64,
+    /// True if a compaction of a range should apply a filter to its records.
+    pub may_filter: bool,
     /// The greatest seqno of a record.
     pub greatest_seqno: Seqno,
     /// True for an input of a running job, or a table quarantined after a job failed: it must not be picked.
@@ -162,6 +164,8 @@ pub enum Reason {
     Tombstones,
     /// A caller requested this range.
     Range,
+    /// A caller chose these tables.
+    Chosen,
     /// A table points into value files that are mostly garbage, and nothing else is due.
     Values,
     /// In a store that is settling, the levels above the lowest, or the value files, hold more than they should.
@@ -185,6 +189,7 @@ impl Reason {
             Reason::Size => "size",
             Reason::Tombstones => "tombstones",
             Reason::Range => "range",
+            Reason::Chosen => "chosen",
             Reason::Values => "values",
             Reason::Space => "space",
             Reason::Expired => "expired",
@@ -222,7 +227,7 @@ impl CompactionPlan {
     /// space rather than the shape of the levels.
     pub fn thrift(&self) -> GcPolicy {
         match self.reason {
-            Reason::Range | Reason::Values => GcPolicy::Mostly,
+            Reason::Range | Reason::Chosen | Reason::Values => GcPolicy::Mostly,
             Reason::Space if self.is_for_values() => GcPolicy::Lean,
             Reason::Level0
             | Reason::Size
@@ -253,6 +258,7 @@ impl<'a> LevelSummary<'a> {
                 entries: meta.ledger.count(),
                 tombstones: meta.ledger.deletes.count,
                 hidden: 0,
+                may_filter: false,
                 greatest_seqno: meta.newest_seqno(),
                 is_busy: is_busy(meta.number),
                 expiry: meta.expiry,
@@ -471,11 +477,15 @@ pub(super) fn sink(summary: &LevelSummary<'_>, level: usize, at: usize, reason: 
     if !is_bottom {
         return plan_level(summary, level, at, reason);
     }
+    let can = !table.is_fenced && (table.may_filter || table.greatest_seqno <= summary.oldest_snapshot);
+    if can { rewrite(summary, level, at, reason) } else { None }
+}
+
+/// Plans to rewrite a table in place.
+pub(super) fn rewrite(summary: &LevelSummary<'_>, level: usize, at: usize, reason: Reason) -> Option<CompactionPlan> {
+    let table = &summary.levels[level][at];
     let span = OutputRange { level, smallest: table.smallest.to_vec(), largest: table.largest.to_vec() };
-    let can = !table.is_busy
-        && !table.is_fenced
-        && table.greatest_seqno <= summary.oldest_snapshot
-        && is_free(summary, &span);
+    let can = !table.is_busy && is_free(summary, &span);
     can.then(|| CompactionPlan {
         inputs: vec![(level, vec![table.number])],
         output_level: level,

@@ -145,6 +145,14 @@ impl<B: FnMut(&[u8]) -> bool> Rules<B> {
         !self.stays && !self.keeps_all && is_unread
     }
 
+    /// True if the record just kept is the newest of its key in the inputs, if no snapshot sees it, and if no query for
+    /// an earlier version asks for it: a filter may change it for all readers to come.
+    pub fn may_filter(&self) -> bool {
+        let newest = self.snapshots.last().copied();
+        let is_unseen = planted!(FilterIgnoresSnapshots, true, newest.is_none_or(|newest| newest < self.seqno));
+        self.is_first && !self.stays && !self.keeps_all && is_unseen
+    }
+
     /// True if the record just kept could be dropped like a tombstone at the bottom if it has expired: every reader
     /// sees it, and no deeper level holds a version that would become visible.
     pub fn may_expire(&mut self) -> bool {

@@ -195,6 +195,22 @@ pub enum EditChange {
         /// Counts and sums of the dropped records.
         dropped: Ledger,
     },
+    /// The compaction filter of a family has this name from here on.
+    CompactionFilterNamed {
+        /// The family.
+        family: u32,
+        /// The filter's name.
+        name: String,
+    },
+    /// A compaction filter dropped and changed records of a family.
+    Filtered {
+        /// The family.
+        family: u32,
+        /// Counts and sums of the dropped records.
+        dropped: Ledger,
+        /// Counts and sums of the original records that were changed.
+        changed: Ledger,
+    },
     /// A change written by a later version, which this version may ignore.
     Skipped {
         /// An odd tag.
@@ -287,6 +303,8 @@ const TABLE_EXPIRES: u64 = 35;
 const MERGE_OPERATOR_NAMED: u64 = 36;
 const TABLE_HIDES: u64 = 37;
 const TABLE_INGESTED: u64 = 38;
+const COMPACTION_FILTER_NAMED: u64 = 39;
+const FILTERED: u64 = 41;
 const OPTIONS_CHANGED: u64 = 43;
 
 impl Edit {
@@ -377,7 +395,8 @@ impl EditChange {
             EditChange::Line { .. }
             | EditChange::LinesTakenOut { .. }
             | EditChange::Counters { .. }
-            | EditChange::Expired { .. } => true,
+            | EditChange::Expired { .. }
+            | EditChange::Filtered { .. } => true,
             EditChange::FamilyCreated { id: family, .. }
             | EditChange::FamilyDropped { id: family }
             | EditChange::TableAdded { family, .. }
@@ -502,6 +521,17 @@ impl EditChange {
                 put_ledger(out, dropped);
                 EXPIRED
             }
+            EditChange::CompactionFilterNamed { family, name } => {
+                put_varint(out, *family as u64);
+                put_bytes(out, name.as_bytes());
+                COMPACTION_FILTER_NAMED
+            }
+            EditChange::Filtered { family, dropped, changed } => {
+                put_varint(out, *family as u64);
+                put_ledger(out, dropped);
+                put_ledger(out, changed);
+                FILTERED
+            }
             EditChange::Skipped { tag, bytes } => {
                 out.extend_from_slice(bytes);
                 *tag
@@ -573,6 +603,12 @@ impl EditChange {
             LINES_TAKEN_OUT => EditChange::LinesTakenOut { through: reader.varint()? },
             EXPIRED => {
                 EditChange::Expired { family: family(reader)?, through: reader.varint()?, dropped: ledger(reader)? }
+            }
+            COMPACTION_FILTER_NAMED => {
+                EditChange::CompactionFilterNamed { family: family(reader)?, name: text(reader)? }
+            }
+            FILTERED => {
+                EditChange::Filtered { family: family(reader)?, dropped: ledger(reader)?, changed: ledger(reader)? }
             }
             _ if tag % 2 == 1 => return Ok(EditChange::Skipped { tag, bytes: bytes.to_vec() }),
             _ => {
@@ -765,7 +801,7 @@ pub(crate) mod tests {
     use proptest::prelude::*;
 
     /// The first odd tag that no version uses.
-    const FREE_TAG: u64 = TABLE_HIDES + 2;
+    const FREE_TAG: u64 = FILTERED + 2;
 
     fn value_refs() -> impl Strategy<Value = Vec<BlobRef>> {
         let one = any::<([u64; 4], [u8; 16], u64, u64)>();
@@ -853,6 +889,13 @@ pub(crate) mod tests {
                 let [puts, deletes, others] = entries.map(|(count, sum)| LedgerEntry { count, sum });
                 EditChange::Expired { family, through, dropped: Ledger { puts, deletes, others } }
             }),
+            (any::<u32>(), any::<[(u64, u64); 6]>()).prop_map(|(family, entries)| {
+                let [puts, deletes, others, put, delete, other] =
+                    entries.map(|(count, sum)| LedgerEntry { count, sum });
+                let changed = Ledger { puts: put, deletes: delete, others: other };
+                EditChange::Filtered { family, dropped: Ledger { puts, deletes, others }, changed }
+            }),
+            any::<(u32, String)>().prop_map(|(family, name)| EditChange::CompactionFilterNamed { family, name }),
             (any::<u32>(), 0u8..7, metas()).prop_map(|(family, level, table)| EditChange::TableAdded {
                 family,
                 level,

@@ -30,13 +30,18 @@ const DEFAULT_TTL: u64 = 18;
 /// The zstd level if only "zstd" is written.
 const ZSTD_LEVEL: i32 = 3;
 
-/// Returns the changes that create a family: the family itself, and its merge operator.
+/// Returns the changes that create a family: the family itself, its merge operator and its compaction filter.
 pub fn creation(id: u32, name: String, options: &CfOptions) -> impl Iterator<Item = EditChange> {
     let comparator = options.order.name().to_owned();
     let operator = options.merge_operator.as_ref();
     let named =
         operator.map(|operator| EditChange::MergeOperatorNamed { family: id, name: operator.name().to_owned() });
-    [EditChange::FamilyCreated { id, name, comparator, options: encode(options) }].into_iter().chain(named)
+    let filter = options.compaction_filter.as_ref();
+    let filter = filter.map(|filter| EditChange::CompactionFilterNamed { family: id, name: filter.name().to_owned() });
+    [EditChange::FamilyCreated { id, name, comparator, options: encode(options) }]
+        .into_iter()
+        .chain(named)
+        .chain(filter)
 }
 
 /// Encodes `options` for the manifest.

@@ -68,6 +68,8 @@ pub struct FamilyState {
     pub options: Vec<u8>,
     /// The name of its merge operator; `None` if it never had one.
     pub merge_operator: Option<String>,
+    /// The name of its compaction filter; `None` if it never had one.
+    pub compaction_filter: Option<String>,
     /// All records up to this seqno are in tables.
     pub flushed: Seqno,
     /// Its tables by number, each with its level.
@@ -80,6 +82,10 @@ pub struct FamilyState {
     pub quarantined: BTreeSet<u64>,
     /// Counts and sums of the records that compactions dropped because they had expired.
     pub expired: Ledger,
+    /// Counts and sums of the records that compaction filters dropped.
+    pub filter_dropped: Ledger,
+    /// Counts and sums of the original records that compaction filters changed.
+    pub filter_changed: Ledger,
 }
 
 /// A cut that a recovery made in the log.
@@ -115,6 +121,8 @@ impl ManifestState {
             });
             let operator = family.merge_operator.clone();
             changes.extend(operator.map(|name| EditChange::MergeOperatorNamed { family: family.id, name }));
+            let filter = family.compaction_filter.clone();
+            changes.extend(filter.map(|name| EditChange::CompactionFilterNamed { family: family.id, name }));
             changes.push(EditChange::Flushed { family: family.id, seqno: family.flushed });
             changes.extend(family.tables.values().map(|(level, table)| EditChange::TableAdded {
                 family: family.id,
@@ -138,6 +146,10 @@ impl ManifestState {
                     .values()
                     .map(|range| EditChange::RangeDeleteAdded { family: family.id, range: Arc::clone(range) }),
             );
+            let (dropped, changed) = (family.filter_dropped, family.filter_changed);
+            if dropped.count() + changed.count() > 0 {
+                changes.push(EditChange::Filtered { family: family.id, dropped, changed });
+            }
             let (family, through, dropped) = (family.id, self.expired_through, family.expired);
             let any = dropped.count() > 0;
             changes.extend(any.then_some(EditChange::Expired { family, through, dropped }));
@@ -202,12 +214,15 @@ impl ManifestState {
                     comparator: comparator.clone(),
                     options: options.clone(),
                     merge_operator: None,
+                    compaction_filter: None,
                     flushed: 0,
                     tables: BTreeMap::new(),
                     lost_ranges: BTreeMap::new(),
                     range_deletes: BTreeMap::new(),
                     quarantined: BTreeSet::new(),
                     expired: Ledger::default(),
+                    filter_dropped: Ledger::default(),
+                    filter_changed: Ledger::default(),
                 };
                 self.families.insert_mut(*id, Arc::new(family));
                 self.ids.insert_mut(name.as_str().into(), *id);
@@ -314,6 +329,14 @@ impl ManifestState {
             EditChange::Expired { family, through, dropped } => {
                 self.named(*family)?.expired.merge(dropped);
                 self.expired_through = self.expired_through.max(*through);
+            }
+            EditChange::CompactionFilterNamed { family, name } => {
+                self.named(*family)?.compaction_filter = Some(name.clone());
+            }
+            EditChange::Filtered { family, dropped, changed } => {
+                let family = self.named(*family)?;
+                family.filter_dropped.merge(dropped);
+                family.filter_changed.merge(changed);
             }
             EditChange::LinesTakenOut { through } => self.lines.take_out(*through),
             EditChange::Skipped { .. } => {}

@@ -30,6 +30,7 @@ fn parts(sim: &SimFs) -> Parts {
         companions: Arc::new(Sealer::new()),
         listener: Arc::new(Silent),
         families: vec![("default".to_owned(), options)],
+        filters: Vec::new(),
         orders: Vec::new(),
         engine_log: None,
         cache: None,

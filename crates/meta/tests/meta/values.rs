@@ -191,6 +191,7 @@ fn parts(sim: &SimFs) -> Parts {
         companions: Arc::new(Sealer::new()),
         listener: Arc::new(Silent),
         families: vec![("default".to_owned(), with_values())],
+        filters: Vec::new(),
         orders: Vec::new(),
         engine_log: None,
         cache: None,

@@ -41,6 +41,7 @@ fn all_log() -> Db {
         companions: Arc::new(Sealer::new()),
         listener: Arc::new(Silent),
         families: vec![("default".to_owned(), CfOptions::default())],
+        filters: Vec::new(),
         orders: Vec::new(),
         engine_log: None,
         cache: None,

@@ -11,6 +11,7 @@ mod displaced;
 mod epoch;
 mod events;
 mod expiring;
+mod filters;
 mod flips;
 mod forged;
 mod history;

@@ -15,7 +15,9 @@ use crate::flips::{Outcomes, subject};
 use crate::model::Run;
 use crate::sweep::{SCENARIOS, sweep, torn_tails, trims};
 use crate::world::{CONFIGS, World};
-use crate::{care, epoch, expiring, forged, hurt, ingest, kept, memory, operands, panics, transactions, values};
+use crate::{
+    care, epoch, expiring, filters, forged, hurt, ingest, kept, memory, operands, panics, transactions, values,
+};
 
 /// Flips bits of a held batch in the length of a value. The value then ends at the end of its seal, and seems to have
 /// none.
@@ -48,6 +50,7 @@ fn is_found() -> bool {
         .chain(&transactions::ALL)
         .chain(&ingest::ALL)
         .chain(&operands::ALL)
+        .chain(&filters::ALL)
         .chain(&memory::QUEUES)
         .any(|check| found(check))
     {

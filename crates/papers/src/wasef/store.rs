@@ -147,6 +147,7 @@ fn parts(shape: &Shape, sealer: Arc<Sealer>, system: Vec<(String, waxseal_lsm::o
         companions: sealer,
         listener: shape.listener.clone(),
         families,
+        filters: Vec::new(),
         orders: vec![shape.options.order.clone()],
         engine_log: None,
         cache: None,

@@ -345,6 +345,12 @@ impl AsyncColumnFamily {
         self.range(..)
     }
 
+    /// Compacts chosen tables of the family: see [`ColumnFamily::compact_files`].
+    pub async fn compact_files(&self, numbers: impl IntoIterator<Item = u64>) -> Result<()> {
+        let (cf, numbers): (_, Vec<u64>) = (self.cf.clone(), numbers.into_iter().collect());
+        self.shared.work(move |_| cf.compact_files(numbers)).await
+    }
+
     /// Compacts all tables of the family: see [`ColumnFamily::compact`].
     pub async fn compact(&self) -> Result<()> {
         let cf = self.cf.clone();

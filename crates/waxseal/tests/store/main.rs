@@ -4,6 +4,7 @@ mod ends;
 mod estimate;
 mod expiry;
 mod face;
+mod filter;
 mod ingest;
 mod modify;
 mod old_readers;

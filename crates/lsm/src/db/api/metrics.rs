@@ -68,6 +68,14 @@ pub struct Metrics {
     pub values_moved: u64,
     /// Values that compactions could not move, because they are unreadable.
     pub values_unreadable: u64,
+    /// Values that compaction filters dropped since open.
+    pub filter_dropped: u64,
+    /// Values that compaction filters changed since open.
+    pub filter_changed: u64,
+    /// Calls of compaction filters that failed or panicked since open. Their values stay.
+    pub filter_failures: u64,
+    /// Values that compaction filters did not see because their blob files could not be read. They stay.
+    pub filter_unreadable: u64,
     /// Expired records that compactions dropped since open.
     pub expired: u64,
     /// Tables dropped without reading them, because all of their records had expired or were hidden by range deletes.
@@ -281,6 +289,10 @@ pub(in crate::db) fn metrics(write_path: &WritePath) -> Metrics {
         adopted: get(&counters.adopted),
         values_moved: get(&counters.values_moved),
         values_unreadable: get(&counters.values_unreadable),
+        filter_dropped: get(&counters.filter_dropped),
+        filter_changed: get(&counters.filter_changed),
+        filter_failures: get(&counters.filter_failures),
+        filter_unreadable: get(&counters.filter_unreadable),
         expired: get(&counters.expired),
         dropped_tables: get(&counters.dropped_tables),
         dropped_bytes: get(&counters.dropped_bytes),
@@ -320,6 +332,14 @@ impl fmt::Display for Metrics {
         }
         if self.operands_folded + self.merge_failures > 0 {
             writeln!(f, "merge operands folded {}, failures {}", self.operands_folded, self.merge_failures)?;
+        }
+        let [dropped, changed] = [self.filter_dropped, self.filter_changed];
+        let [failures, unreadable] = [self.filter_failures, self.filter_unreadable];
+        if dropped + changed + failures + unreadable > 0 {
+            writeln!(
+                f,
+                "filters dropped {dropped}, changed {changed}, failures {failures}, not readable {unreadable}"
+            )?;
         }
         if self.expired > 0 {
             writeln!(f, "expired records dropped {}, {} tables of them unread", self.expired, self.dropped_tables)?;

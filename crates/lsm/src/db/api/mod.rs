@@ -127,7 +127,7 @@ impl Db {
         if inner.context().access != Access::Write {
             return Ok(inner.held_snapshot());
         }
-        Ok(inner.catalog().held_while_ingesting(inner.catalog().snapshots.take(
+        Ok(inner.catalog().held_while_tables_change(inner.catalog().snapshots.take(
             inner.catalog().reads.expiry_clock(),
             None,
             || inner.store_log().visible(),
@@ -138,7 +138,7 @@ impl Db {
     pub fn durable_snapshot(&self) -> Result<Snapshot> {
         let inner = self.open_inner()?;
         Ok(match inner.store_log().log() {
-            Some(log) => inner.catalog().held_while_ingesting(inner.catalog().snapshots.take(
+            Some(log) => inner.catalog().held_while_tables_change(inner.catalog().snapshots.take(
                 inner.catalog().reads.expiry_clock(),
                 None,
                 || log.durable_seqno(),
@@ -353,6 +353,14 @@ impl Db {
         let (inner, _) = self.writable()?;
         inner.flusher().flush_all(|other| other == family)?;
         inner.compactor.compact_range(family, bounds, &|| inner.step_any())
+    }
+
+    /// Compacts tables of a family, by their numbers: each is merged into the next level with what it overlaps there, or
+    /// rewritten in place at the bottom. A table that an earlier one of these compactions took along is done. Errors:
+    /// `Invalid` for a number of no table of the family, before anything is compacted, and for a quarantined table.
+    pub fn compact_tables(&self, family: &Family, numbers: &[u64]) -> Result<()> {
+        let (inner, _) = self.writable()?;
+        inner.compactor.compact_tables(family, numbers, &|| inner.step_any())
     }
 
     /// Creates a family. Fails with `Invalid` if the name is taken, empty, longer than 255 bytes, contains a zero byte

@@ -51,6 +51,8 @@ pub(crate) struct Catalog {
     /// Counts the begins and ends of ingestions, so it is odd while one has a seqno but does not yet show its records.
     /// A snapshot taken meanwhile holds its views.
     pub(super) ingestions: AtomicU64,
+    /// Number of running compactions that apply a filter. A snapshot taken meanwhile holds its views.
+    pub(super) filtering: AtomicU64,
     pub(super) obsolete: ObsoleteFiles,
     /// Counts the open tables and bounds their number.
     pub(super) open_tables: Arc<OpenTables>,
@@ -133,8 +135,12 @@ impl Catalog {
     /// Makes a snapshot taken between an ingestion's seqno and its edit hold its views. Whether such a snapshot sees
     /// the records is thus fixed. A snapshot taken before the ingestion incremented the counter has a lower seqno than
     /// the records.
-    pub(super) fn held_while_ingesting(&self, snapshot: Snapshot) -> Snapshot {
-        if self.ingestions.load(Ordering::SeqCst).is_multiple_of(2) {
+    ///
+    /// So does a snapshot taken while a compaction applies a filter, whose results have the seqnos of the records that
+    /// they replace. A compaction that increments its counter later sees the snapshot, and filters nothing that it sees.
+    pub(super) fn held_while_tables_change(&self, snapshot: Snapshot) -> Snapshot {
+        let filtering = planted!(FilterIgnoresLaterSnapshots, 0, self.filtering.load(Ordering::SeqCst));
+        if self.ingestions.load(Ordering::SeqCst).is_multiple_of(2) && filtering == 0 {
             return snapshot;
         }
         let views = self.families().by_id.iter().map(|(id, family)| (*id, family.pinned_view())).collect();

@@ -17,7 +17,9 @@ use super::quarantine::quarantine_tables;
 use super::range_deletes::{RetiredRanges, retire_range_deletes};
 use crate::checksum::Uid;
 use crate::compaction::blob_gc::GcPolicy;
-use crate::compaction::output::{CompactionJob, ExpiryRule, MergeRule, PassOptions, PassResult};
+use crate::compaction::output::{
+    CompactionJob, ExpiryRule, FilterCounts, FilterRule, MergeRule, PassOptions, PassResult,
+};
 use crate::compaction::packing;
 use crate::compaction::parts::{CompactionPart, write_parts};
 use crate::compaction::pick::{self, BOTTOM, LevelSummary, OutputRange, RangeStep};
@@ -25,6 +27,7 @@ use crate::compaction::{
     CompactionPlan, IoPriority, PlanAction, RangeDeleted, Reason, Rules, Splitter, blob_gc, expired, range_deleted,
     space_compaction, split,
 };
+use crate::compaction_filter::CompactionFilter;
 use crate::cursor::Cursor;
 use crate::db::catalog::Catalog;
 use crate::db::catalog::claims::{Picked, Taken};
@@ -243,7 +246,61 @@ impl Compactor {
                     for table in summary.levels[BOTTOM].iter_mut().filter(|table| !taken.is_kept(table.number)) {
                         table.hidden = hidden.get(&table.number).copied().unwrap_or(0);
                     }
+                    if family.options().compaction_filter.as_ref().is_some_and(CompactionFilter::is_known) {
+                        let seen = horizon.boundaries.last().copied().unwrap_or(0);
+                        let bottom = summary.levels[BOTTOM].iter_mut();
+                        bottom.for_each(|table| table.may_filter = table.greatest_seqno > seen);
+                    }
                     next = pick::plan_range(&summary, level, low, high, newest);
+                    match &next {
+                        RangeStep::Run(plan) => Some((family.clone(), plan.clone())),
+                        RangeStep::Wait | RangeStep::Done => None,
+                    }
+                });
+                match (planned, next) {
+                    (Some(picked), _) => self.carry_out(picked)?,
+                    (None, RangeStep::Wait)
+                        if self.catalog().claims.is_running() || self.catalog().claims.finished() != seen =>
+                    {
+                        self.store_log().wait_for_compactions(step, || self.catalog().claims.finished() != seen)?;
+                    }
+                    _ => break,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Compacts tables that a caller has chosen. Errors: `Invalid` for a number of no table, before anything is compacted;
+    /// the `Corruption` for which a table is quarantined.
+    pub(in crate::db) fn compact_tables(
+        &self,
+        family: &Family,
+        numbers: &[u64],
+        step: &dyn Fn() -> bool,
+    ) -> Result<()> {
+        let is_known = |view: &View, number: u64| {
+            view.levels.iter().flat_map(|level| level.tables()).any(|table| table.meta().number == number)
+        };
+        let view = family.open_view()?;
+        if let Some(number) = numbers.iter().find(|number| !is_known(&view, **number)) {
+            return Err(Error::invalid(format!("family {:?} has no table {number}", family.name())));
+        }
+        drop(view);
+        for number in numbers {
+            loop {
+                if self.lanes().is_stopping() {
+                    return Err(Error::closed());
+                }
+                if self.catalog().claims.bars_any([*number].into_iter()) {
+                    let name = StoreFileName::Table(*number);
+                    return Err(Error::invalid(format!("{name} is quarantined: repair it first")));
+                }
+                let (mut next, seen) = (RangeStep::Done, self.catalog().claims.finished());
+                let planned = self.catalog().claims.pick(u64::MAX, |taken| {
+                    let (view, spans) = (family.view(), taken.spans(family.id()));
+                    let horizon = self.catalog().snapshots.horizon_now(self.catalog().reads.expiry_clock());
+                    next = pick::plan_table(&self.summary_of(family, &view, &spans, &horizon, taken), *number);
                     match &next {
                         RangeStep::Run(plan) => Some((family.clone(), plan.clone())),
                         RangeStep::Wait | RangeStep::Done => None,
@@ -307,7 +364,7 @@ impl Compactor {
         let removes: Vec<_> = inputs.iter().map(|(level, table)| (*level, table.meta().number)).collect();
         let adds: Vec<_> = inputs.iter().map(|(_, table)| (plan.output_level, table.meta().clone())).collect();
         let numbers: Vec<u64> = removes.iter().map(|(_, number)| *number).collect();
-        self.exchange(Replaced::tables(family, removes, adds), None, plan, started)?;
+        self.exchange(Replaced::tables(family, removes, adds), DroppedRecords::default(), plan, started)?;
         self.context().counters.moved();
         self.notify_compacted(family, numbers.clone(), numbers, plan, true);
         Ok(())
@@ -326,6 +383,9 @@ impl Compactor {
             plan.thrift(),
             &self.catalog().claims.resting(self.context().now_nanos()),
         );
+        let filter = family.options().compaction_filter.as_ref().filter(|filter| filter.is_known());
+        // Until the edit is shown. It begins before the horizon is taken, so each snapshot is in the one or the other.
+        let _filtering = filter.map(|_| FilteringPass::begin(self.catalog()));
         let (written, through) = match self.merge_once(family, plan, (summary, inputs), &stale, false) {
             // The damage may have occurred in memory or during a file read. Retry once with verified inputs; then
             // quarantine the damaged table, and record that.
@@ -337,7 +397,7 @@ impl Compactor {
             outcome => outcome?,
         };
         self.context().counters.built(&written);
-        let (expired, outputs) = (written.expired, written.tables);
+        let (expired, filtered, outputs) = (written.expired, written.filtered, written.tables);
         let (unmoved, values) = (written.values_unreadable, written.value_bytes);
         let keeps_hidden = written.hidden_by.is_some();
         let removes: Vec<_> = inputs.iter().map(|(level, table)| (*level, table.meta().number)).collect();
@@ -347,14 +407,20 @@ impl Compactor {
         let numbers: Vec<u64> = outputs.iter().map(|meta| meta.number).collect();
         let in_place = plan.inputs.iter().all(|(level, _)| *level == plan.output_level);
         let before: u64 = inputs.iter().map(|(_, table)| table.meta().ledger.deletes.count).sum();
-        let stay = in_place
-            && (unmoved > 0
-                || (!matches!(plan.reason, Reason::Values | Reason::Space | Reason::Expired | Reason::RangeDelete)
-                    && outputs.iter().map(|meta| meta.ledger.deletes.count).sum::<u64>() >= before));
+        // Tables that were rewritten for their tombstones, or for versions that are hidden, and hold as many as before.
+        let is_for_tombstones = match plan.reason {
+            Reason::Values | Reason::Space | Reason::Expired | Reason::RangeDelete | Reason::Chosen => false,
+            Reason::Range => filter.is_none() || before > 0,
+            Reason::Level0 | Reason::Size | Reason::Tombstones => true,
+        };
+        let deletes = outputs.iter().map(|meta| meta.ledger.deletes.count).sum::<u64>();
+        let stay = in_place && (unmoved > 0 || is_for_tombstones && deletes >= before);
         let stays = |meta: &&TableMeta| in_place && meta.expiry.is_some_and(|of| of.any_by(through));
         let keep_expired: Vec<u64> = outputs.iter().filter(stays).map(|meta| meta.number).collect();
         let adds = outputs.into_iter().map(|meta| (plan.output_level, Arc::new(meta))).collect();
-        self.exchange(Replaced::tables(family, removes, adds), Some((expired, through)), plan, started)?;
+        let dropped = DroppedRecords { expired: Some((expired, through)), filtered: Some(&filtered) };
+        self.exchange(Replaced::tables(family, removes, adds), dropped, plan, started)?;
+        self.report_filtered(family, filtered);
         self.catalog().claims.keep_expired(keep_expired.into_iter());
         if stay || plan.reason == Reason::RangeDelete && keeps_hidden {
             self.catalog().claims.keeps(&numbers); // or they would be rewritten forever
@@ -390,23 +456,29 @@ impl Compactor {
         let numbers: Vec<u64> = removes.iter().map(|(_, number)| *number).collect();
         drop(view);
         let expired = (plan.reason != Reason::RangeDelete).then_some((dropped, through));
-        self.exchange(Replaced::tables(family, removes, Vec::new()), expired, plan, started)?;
+        let dropped = DroppedRecords { expired, filtered: None };
+        self.exchange(Replaced::tables(family, removes, Vec::new()), dropped, plan, started)?;
         self.context().counters.dropped(numbers.len() as u64, bytes);
         self.notify_compacted(family, numbers, Vec::new(), plan, false);
         Ok(())
     }
 
-    /// Exchanges tables in one edit. `expired`: the ledger of the dropped expired records, and the time by which they
-    /// had expired.
+    /// Exchanges tables in one edit.
     pub(super) fn exchange(
         &self,
         replaced: Replaced<'_>,
-        expired: Option<(Ledger, u64)>,
+        dropped: DroppedRecords<'_>,
         plan: &CompactionPlan,
         started: u64,
     ) -> Result<()> {
         let mut edit = Edit::from(replaced.changes());
-        if let Some((dropped, through)) = expired.filter(|(dropped, _)| dropped.count() > 0) {
+        if let Some(FilterCounts { dropped, changed, .. }) = dropped.filtered
+            && dropped.count() + changed.count() > 0
+        {
+            let family = replaced.family.id();
+            edit.changes.push(EditChange::Filtered { family, dropped: *dropped, changed: *changed });
+        }
+        if let Some((dropped, through)) = dropped.expired.filter(|(dropped, _)| dropped.count() > 0) {
             edit.changes.push(EditChange::Expired { family: replaced.family.id(), through, dropped });
             self.context().counters.expired(dropped.count());
         }
@@ -465,8 +537,20 @@ impl Compactor {
         let is_whole = |key: &[u8]| !is_fenced(key);
         let operator = family.options().merge_operator.as_ref().filter(|operator| operator.is_known());
         let merges = operator.map(|operator| MergeRule { operator, is_whole: &is_whole });
-        let pass =
-            PassOptions { carried, checks_inputs, emits: None, expires, merges, collects, ranges, ranges_through };
+        let is_hidden_or_fenced = |key: &[u8]| is_fenced(key) || is_hidden(key);
+        let filter = family.options().compaction_filter.as_ref().filter(|filter| filter.is_known());
+        let filters = filter.map(|filter| FilterRule { filter, is_hidden: &is_hidden_or_fenced });
+        let pass = PassOptions {
+            carried,
+            checks_inputs,
+            emits: None,
+            expires,
+            merges,
+            filters,
+            collects,
+            ranges,
+            ranges_through,
+        };
         let below = if plan.output_level + 1 < LEVELS { levels.ends(plan.output_level + 1) } else { Vec::new() };
         let table_bytes = job.options.table_bytes;
         let part = || {
@@ -541,6 +625,15 @@ impl Compactor {
         }
     }
 
+    /// Counts the results of a compaction filter, and reports its failures.
+    fn report_filtered(&self, family: &Family, filtered: FilterCounts) {
+        self.context().counters.filtered(&filtered);
+        if let Some(error) = filtered.error {
+            let (family, values) = (family.name().to_owned(), filtered.failures);
+            self.notifier().notify(Event::FilterFailed { family, error, values });
+        }
+    }
+
     pub(super) fn notify_compacted(
         &self,
         family: &Family,
@@ -559,6 +652,31 @@ impl Compactor {
             moved,
             reason: plan.reason,
         });
+    }
+}
+
+/// The records that a compaction removed from the store, other than those that newer records hide.
+#[derive(Clone, Copy, Default)]
+pub(super) struct DroppedRecords<'a> {
+    /// The ledger of the expired records, and the time by which they had expired.
+    expired: Option<(Ledger, u64)>,
+    /// The results of the compaction filter.
+    filtered: Option<&'a FilterCounts>,
+}
+
+/// A running compaction that applies a filter: snapshots taken meanwhile hold their views.
+struct FilteringPass<'a>(&'a Catalog);
+
+impl FilteringPass<'_> {
+    fn begin(catalog: &Catalog) -> FilteringPass<'_> {
+        catalog.filtering.fetch_add(1, Ordering::SeqCst);
+        FilteringPass(catalog)
+    }
+}
+
+impl Drop for FilteringPass<'_> {
+    fn drop(&mut self) {
+        self.0.filtering.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

@@ -81,6 +81,15 @@ pub enum Event {
         /// True if the store acknowledges no more commits until it is reopened (I09).
         halted: bool,
     },
+    /// A compaction filter failed or panicked. The values that it was called for stay as they were.
+    FilterFailed {
+        /// Name of the family.
+        family: String,
+        /// The first failure of the compaction, which names filter and key.
+        error: Error,
+        /// Number of values for which it failed in this compaction.
+        values: u64,
+    },
     /// A snapshot or a cursor has been kept for more than `OLD_READER_NANOS` (one hour): the versions, memtables and files
     /// that it sees take space. Reported once for each snapshot or replaced view, after a flush.
     OldReader {

@@ -99,6 +99,7 @@ impl StoreInner {
             listener: self.notifier().listener().clone(),
             families: self.given.0.clone(),
             orders: self.given.1.clone(),
+            filters: Vec::new(), // a reader compacts nothing
             engine_log: None,
             cache: None,
         };
@@ -176,6 +177,7 @@ pub(super) fn start(
         next_file: opened.next_file,
         claims: TableClaims::barring(opened.quarantined),
         ingestions: AtomicU64::new(0),
+        filtering: AtomicU64::new(0),
         open_tables: opened.open_tables,
         events: EventLog::new(parts.engine_log, opened.lines),
     };

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::compaction_filter::CompactionFilter;
 use crate::db::notify::events::{Listener, Silent};
 use crate::db::notify::notifier::Notifier;
 use crate::descriptors::Descriptors;
@@ -26,6 +27,8 @@ pub struct Parts {
     pub families: Vec<(String, CfOptions)>,
     /// Key orders other than bytewise. A stored family's order is looked up here by its name.
     pub orders: Vec<Order>,
+    /// Compaction filters. A stored family whose options name no filter gets the one of its stored name.
+    pub filters: Vec<CompactionFilter>,
     /// Writes the event log; `None` records no events.
     pub engine_log: Option<Arc<dyn EngineLog>>,
     /// The block cache, which several stores may share; `None` creates a private one of `Settings::cache_bytes`.
@@ -41,6 +44,7 @@ impl Parts {
             listener: Arc::new(Silent),
             families: Vec::new(),
             orders: Vec::new(),
+            filters: Vec::new(),
             engine_log: None,
             cache: None,
         }

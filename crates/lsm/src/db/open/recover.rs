@@ -18,6 +18,7 @@ use super::opening::Opening;
 use super::replay::{MOST_UNSYNCED, Replay};
 use crate::batch::Binding;
 use crate::compaction::UnsyncedTables;
+use crate::compaction_filter::CompactionFilter;
 use crate::db::catalog::FamilyMap;
 use crate::db::catalog::event_log::{add_event, number_events, touched_in};
 use crate::db::jobs::redo::is_of_the_pass;
@@ -345,6 +346,7 @@ impl Opening<'_> {
         edit.changes.append(&mut replay.added);
         edit.changes.extend(replay.lost_ranges());
         edit.changes.extend(self.new_merge_operators(state));
+        edit.changes.extend(self.new_compaction_filters(state));
         edit.changes.extend(state.families.keys().map(|id| EditChange::Flushed { family: *id, seqno: last }));
         let start = log.start();
         edit.changes.push(EditChange::LogStart { place: start.place, ring: start.ring, ring_nonce: start.ring_nonce });
@@ -447,8 +449,9 @@ impl Opening<'_> {
                 false => 0, // opening a store never raises its format version
             };
             let merge_operator = merge_operator_of(stored, options.merge_operator)?;
+            let compaction_filter = options.compaction_filter.or_else(|| self.stored_filter(stored));
             return match options.order.name() == stored.comparator {
-                true => Ok(CfOptions { large_value_bytes, merge_operator, ..options }),
+                true => Ok(CfOptions { large_value_bytes, merge_operator, compaction_filter, ..options }),
                 false => Err(mismatch(stored, Some(options.order.name()))),
             };
         }
@@ -458,7 +461,9 @@ impl Opening<'_> {
             return Err(mismatch(stored, None));
         };
         let merge_operator = merge_operator_of(stored, None)?;
-        let options = CfOptions { merge_operator, ..version::family::decode(&stored.options, order.clone())? };
+        let compaction_filter = self.stored_filter(stored);
+        let options =
+            CfOptions { merge_operator, compaction_filter, ..version::family::decode(&stored.options, order.clone())? };
         if let Some(codec) = options.missing_codec() {
             let what = format!(
                 "family {:?} is packed with {codec}, and this build is one without the feature `{codec}`",
@@ -477,6 +482,24 @@ impl Opening<'_> {
         state.families.values().filter(|stored| stored.merge_operator.is_none()).filter_map(|stored| {
             let operator = self.options(&stored.name)?.merge_operator?;
             Some(EditChange::MergeOperatorNamed { family: stored.id, name: operator.name().to_owned() })
+        })
+    }
+
+    /// Returns the compaction filter of a family's stored name: the caller's, or one without a function.
+    fn stored_filter(&self, stored: &version::FamilyState) -> Option<CompactionFilter> {
+        let name = stored.compaction_filter.as_deref()?;
+        let known = self.parts.filters.iter().find(|filter| filter.name() == name);
+        Some(known.cloned().unwrap_or_else(|| CompactionFilter::of_name(name)))
+    }
+
+    /// Returns the changes that record the compaction filters of the caller's options whose names differ from the stored
+    /// ones.
+    fn new_compaction_filters<'s>(&'s self, state: &'s ManifestState) -> impl Iterator<Item = EditChange> + 's {
+        state.families.values().filter_map(|stored| {
+            let filter = self.options(&stored.name)?.compaction_filter?;
+            let name = filter.name().to_owned();
+            let is_new = stored.compaction_filter.as_ref() != Some(&name);
+            is_new.then_some(EditChange::CompactionFilterNamed { family: stored.id, name })
         })
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::compaction::output::PassResult;
+use crate::compaction::output::{FilterCounts, PassResult};
 
 /// Counters of background work; written by jobs, never by reads.
 #[derive(Debug, Default)]
@@ -26,6 +26,10 @@ pub(crate) struct Counters {
     pub(in crate::db) values_unreadable: AtomicU64,
     pub(in crate::db) log_freezes: AtomicU64,
     pub(in crate::db) expired: AtomicU64,
+    pub(in crate::db) filter_dropped: AtomicU64,
+    pub(in crate::db) filter_changed: AtomicU64,
+    pub(in crate::db) filter_failures: AtomicU64,
+    pub(in crate::db) filter_unreadable: AtomicU64,
     pub(in crate::db) dropped_tables: AtomicU64,
     pub(in crate::db) dropped_bytes: AtomicU64,
 }
@@ -69,6 +73,14 @@ impl Counters {
     /// Counts the expired records that an edit dropped.
     pub(crate) fn expired(&self, records: u64) {
         self.expired.fetch_add(records, Ordering::Relaxed);
+    }
+
+    /// Counts the results of a compaction filter, after the edit that shows them.
+    pub(crate) fn filtered(&self, filtered: &FilterCounts) {
+        self.filter_dropped.fetch_add(filtered.dropped.count(), Ordering::Relaxed);
+        self.filter_changed.fetch_add(filtered.changed.count(), Ordering::Relaxed);
+        self.filter_failures.fetch_add(filtered.failures, Ordering::Relaxed);
+        self.filter_unreadable.fetch_add(filtered.unreadable, Ordering::Relaxed);
     }
 
     /// Counts tables dropped without reading them, and their bytes including the blob files' share.

@@ -227,6 +227,7 @@ impl Sample {
             companions: self.companions.clone(),
             listener: Arc::new(Silent),
             families: FAMILIES.map(|name| (name.to_owned(), of(name))).into(),
+            filters: Vec::new(),
             orders: Vec::new(),
             engine_log: None,
             cache: None,

@@ -1,0 +1,164 @@
+//! Compaction filters: functions of the application that keep, drop or change values while a compaction rewrites them.
+//!
+//! Calls:  for the newest value of a key, if no snapshot sees it and no newer record hides it (`compaction::output`).
+//!         Flushes, and moves of whole tables, call no filter.
+//! Holds:  a filter changes values of the present only. A dropped value leaves a tombstone wherever an older version
+//!         may exist, so no older version becomes visible.
+//! Errors: a filter that returns an error or panics keeps the value. The failure is counted and reported.
+//! Disk:   the name of a family's filter is in the manifest (docs/format.md, section 6). The function must be given again
+//!         when the store is opened; without it, compactions keep all values.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::planted;
+use crate::record::MAX_VALUE_BYTES;
+
+/// The reason for the failure of a compaction filter; made of a text, or of any error by `?`.
+pub type FilterFailure = Box<dyn std::error::Error + Send + Sync>;
+
+/// The result of a compaction filter: its decision, or the reason for a failure.
+pub type Filtered = std::result::Result<FilterDecision, FilterFailure>;
+
+/// What a compaction filter does with a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FilterDecision {
+    /// The value stays.
+    Keep,
+    /// The key is deleted.
+    Drop,
+    /// The key gets this value. It keeps its expiry, but no other annotation.
+    Change(Vec<u8>),
+}
+
+/// A function of key and value.
+type ByValue = Arc<dyn Fn(&[u8], &[u8]) -> Filtered + Send + Sync>;
+
+/// A function of the key alone.
+type ByKey = Arc<dyn Fn(&[u8]) -> Filtered + Send + Sync>;
+
+/// The compaction filter of a column family. Clones are cheap.
+///
+/// The name is stored with the family. Another filter, which has another name, may replace it whenever the store is
+/// opened.
+#[derive(Clone)]
+pub struct CompactionFilter {
+    name: Arc<str>,
+    function: Function,
+}
+
+#[derive(Clone)]
+enum Function {
+    ByValue(ByValue),
+    ByKey(ByKey),
+    /// A stored name without a function.
+    Missing,
+}
+
+/// Maximum length of a filter's name, in bytes.
+const MAX_NAME_BYTES: usize = 255;
+
+impl CompactionFilter {
+    /// Returns a filter by a function of key and value. Values in blob files are read for it.
+    ///
+    /// Compactions call the function from several threads, with the newest value of each key that they rewrite. It
+    /// must not use the store. `name` must be 1 to 255 bytes; families refuse other names.
+    pub fn new(name: &str, filter: impl Fn(&[u8], &[u8]) -> Filtered + Send + Sync + 'static) -> CompactionFilter {
+        CompactionFilter { name: name.into(), function: Function::ByValue(Arc::new(filter)) }
+    }
+
+    /// Returns a filter by a function of the key alone, which reads no value from a blob file. As for
+    /// [`new`](CompactionFilter::new) otherwise.
+    pub fn by_key(name: &str, filter: impl Fn(&[u8]) -> Filtered + Send + Sync + 'static) -> CompactionFilter {
+        CompactionFilter { name: name.into(), function: Function::ByKey(Arc::new(filter)) }
+    }
+
+    /// Returns the filter of a stored name, which has no function.
+    pub(crate) fn of_name(name: &str) -> CompactionFilter {
+        CompactionFilter { name: name.into(), function: Function::Missing }
+    }
+
+    /// Returns the stored name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns false if only the filter's name is known: compactions then keep all values.
+    pub fn is_known(&self) -> bool {
+        !matches!(self.function, Function::Missing)
+    }
+
+    /// Returns true if a family may have a filter of this name.
+    pub(crate) fn has_valid_name(&self) -> bool {
+        (1..=MAX_NAME_BYTES).contains(&self.name.len())
+    }
+
+    /// Returns true if the function depends on values.
+    pub(crate) fn needs_value(&self) -> bool {
+        matches!(self.function, Function::ByValue(_))
+    }
+
+    /// Decides on a value; `value` may be empty if the filter needs none. Errors: `Invalid` if the function fails or
+    /// panics, or returns a value that is too long.
+    pub(crate) fn decide(&self, key: &[u8], value: &[u8]) -> Result<FilterDecision> {
+        let called = catch_unwind(AssertUnwindSafe(|| match &self.function {
+            Function::ByValue(filter) => filter(key, value),
+            Function::ByKey(filter) => filter(key),
+            Function::Missing => Ok(FilterDecision::Keep),
+        }));
+        match called {
+            Ok(Ok(FilterDecision::Change(new))) if new.len() > MAX_VALUE_BYTES => {
+                Err(self.failed(key, format!("its value of {} bytes is too long", new.len()).into()))
+            }
+            Ok(Ok(FilterDecision::Change(new))) if self.needs_value() && new == value => Ok(FilterDecision::Keep),
+            Ok(Ok(decision)) => Ok(decision),
+            Ok(Err(_)) if planted!(FailedFilterDrops, true, false) => Ok(FilterDecision::Drop),
+            Ok(Err(reason)) => Err(self.failed(key, reason)),
+            Err(panic) => {
+                std::mem::forget(panic); // dropping a payload would call the application's code again
+                Err(self.failed(key, "it panicked".into()))
+            }
+        }
+    }
+
+    #[cold]
+    fn failed(&self, key: &[u8], reason: FilterFailure) -> Error {
+        let what = format!("compaction filter {:?} failed for key \"{}\": {reason}", self.name, key.escape_ascii());
+        Error::invalid_because(what, reason)
+    }
+}
+
+impl fmt::Debug for CompactionFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CompactionFilter({})", self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_names_filter_and_key() {
+        let filter = CompactionFilter::new("ages", |key, _| match key {
+            b"panic" => panic!("no"),
+            b"same" => Ok(FilterDecision::Change(b"value".to_vec())),
+            _ => Err("cannot read it".into()),
+        });
+        for (key, reason) in [("panic", "it panicked"), ("other", "cannot read it")] {
+            let error = filter.decide(key.as_bytes(), b"value").unwrap_err().to_string();
+            assert!(error.contains(reason) && error.contains("ages") && error.contains(key), "{error}");
+        }
+        assert_eq!(filter.decide(b"same", b"value").unwrap(), FilterDecision::Keep);
+    }
+
+    #[test]
+    fn a_stored_name_keeps_everything() {
+        let missing = CompactionFilter::of_name("gone");
+        assert!(!missing.is_known() && missing.has_valid_name() && missing.name() == "gone");
+        assert_eq!(missing.decide(b"key", b"value").unwrap(), FilterDecision::Keep);
+        assert!(!CompactionFilter::by_key("", |_| Ok(FilterDecision::Drop)).has_valid_name());
+    }
+}
