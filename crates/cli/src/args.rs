@@ -166,7 +166,11 @@ pub(crate) enum Verb {
     /// Print the levels of the family.
     Levels,
     /// Compact the family until no deleted or overwritten record takes space.
-    Compact,
+    Compact {
+        /// Compact the table with this number alone, and what it overlaps in the next level. May be repeated.
+        #[arg(long = "file", value_name = "NUMBER")]
+        files: Vec<u64>,
+    },
     /// Make a copy of the store in a new directory.
     Checkpoint { dest: PathBuf },
     /// Check every byte of the store, even while another process writes. Changes nothing.

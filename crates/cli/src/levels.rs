@@ -22,9 +22,13 @@ pub(crate) fn levels(args: &Args, output: &mut Output) -> Result<Exit, Failure> 
     Ok(Exit::Ok)
 }
 
-pub(crate) fn compact(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
+pub(crate) fn compact(args: &Args, files: &[u64], output: &mut Output) -> Result<Exit, Failure> {
     let db = open_to_change(args)?;
-    existing_family(&db, &args.cf)?.compact()?;
+    let family = existing_family(&db, &args.cf)?;
+    match files {
+        [] => family.compact()?,
+        files => family.compact_files(files.iter().copied())?,
+    }
     let levels = levels_of(&db, &args.cf);
     db.close()?;
     for line in table(&levels) {

@@ -88,7 +88,7 @@ fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
         Verb::Families { all, rows } => stats::families(args, *all, *rows, output),
         Verb::Options { changes } => family_options::options(args, changes, output),
         Verb::Levels => levels::levels(args, output),
-        Verb::Compact => levels::compact(args, output),
+        Verb::Compact { files } => levels::compact(args, files, output),
         Verb::Checkpoint { dest } => levels::checkpoint(args, dest, output),
         Verb::Verify => care::verify(args, output),
         Verb::Scrub(scrub) => care::scrub(args, scrub, output),
