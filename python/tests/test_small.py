@@ -96,3 +96,44 @@ def test_background_work_pauses(path):
     left.close()
     with pytest.raises(waxseal.ClosedError):
         db.pause_background()
+
+
+def test_a_compaction_filter_keeps_drops_and_changes(path):
+    def decide(key, value):
+        if value == b"raise":
+            raise ValueError("cannot read it")
+        return {b"old": False, b"raw": b"done", b"none": None}.get(value, True)
+
+    rows = {b"a": b"old", b"b": b"raw", b"c": b"kept", b"d": b"raise", b"e": b"none"}
+    with waxseal.open(path) as db:
+        filtered = db.create_family("filtered", compaction_filter=("ages", decide))
+        for key, value in rows.items():
+            filtered[key] = value
+        with db.snapshot() as before:
+            filtered.compact()
+            assert dict(before.family("filtered").items()) == rows
+        filtered.compact()
+        assert dict(filtered.items()) == {b"b": b"done", b"c": b"kept", b"d": b"raise", b"e": b"none"}
+        assert db.numbers()["filter_dropped"] == 1
+        filtered[b"f"] = b"old"
+    with waxseal.open(path) as db:
+        db.family("filtered").compact()
+        assert db.family("filtered")[b"f"] == b"old", "a filter that is not given keeps everything"
+    with waxseal.open(path, compaction_filters={"ages": decide}) as db:
+        filtered = db.family("filtered")
+        filtered.compact()
+        assert b"f" not in filtered
+    with pytest.raises(TypeError):
+        waxseal.open(path, compaction_filters={"ages": 7})
+
+
+def test_chosen_tables_are_compacted(path):
+    with waxseal.open(path) as db:
+        db[b"k"] = b"v"
+        db.flush()
+        (table,) = db.tables()
+        with pytest.raises(waxseal.InvalidArgument):
+            db.compact_files([table.number, 999])
+        db.compact_files([table.number])
+        assert [after.number for after in db.tables()] != [table.number]
+        assert db[b"k"] == b"v"

@@ -54,7 +54,7 @@ from ._errors import (
 )
 from ._arrow import Scan
 from ._care import Damage, Digest, Loss, Pass, ProgressFunction, Report, Wanted
-from ._options import Comparator, Ring, Verify
+from ._options import Comparator, FilterFunction, Ring, Verify
 from ._registry import Event, Explanation, Place, Provenance, Registration
 from ._sealed import ETL, EXPIRY, LABELS, PROVENANCE, Entry, Record, labels_of, seal_of
 from ._tables import Case, Fence, Table
@@ -157,6 +157,7 @@ def open(
     ring: Optional[Ring] = None,
     comparator: Optional[Tuple[str, Comparator]] = None,
     comparators: Optional[Union[Mapping[str, Comparator], Iterable[Tuple[str, Comparator]]]] = None,
+    compaction_filters: Optional[Union[Mapping[str, FilterFunction], Iterable[Tuple[str, FilterFunction]]]] = None,
 ) -> DB:
     """Opens the store in a directory.
 
@@ -179,6 +180,9 @@ def open(
     `comparators` are those that other families have, as pairs or as a mapping from name to function. An order is for all time: the store is laid out by it. A function that raises
     ends the store, whose calls are `CallbackError` from then on; what was acknowledged is there when it is opened again. An exception of a
     signal's handler in such a function (Ctrl-C) is raised by the call of the store, and ends nothing: the function is asked again.
+
+    `compaction_filters` are those of the store's families, by name, as `create_family` describes them. Compactions of a
+    family whose filter is not among them keep all its values.
     """
     if mode not in MODES:
         raise ValueError(f"mode is 'r', 'w', 'c' or 'n', not {mode!r}")

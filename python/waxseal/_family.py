@@ -381,6 +381,13 @@ class Family(ReadableFamily, Writable):
         between = self._between(start, stop)
         self._handles.call("waxseal_compact_range", self._family.handle, C.byref(between))
 
+    def compact_files(self, numbers: Iterable[int]) -> None:
+        """Compacts tables by their numbers (`tables`): each is merged into the next level, or rewritten in place at the
+        bottom. Raises InvalidArgument for a number of no table of the family, before anything is compacted."""
+        chosen = [size(number, "number of a table") for number in numbers]
+        array = (C.c_uint64 * len(chosen))(*chosen)
+        self._handles.call("waxseal_compact_files", self._family.handle, array, len(chosen))
+
     def tables(self) -> List[Table]:
         """Returns the family's current table files, upper levels first."""
         return tables_of(self._handles, self._family.handle)

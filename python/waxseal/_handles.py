@@ -26,6 +26,8 @@ class Handles:
         self.store = backend.Store(opening.make)
         #: Comparators of families, which the library calls as long as the store exists.
         self.orders = opening.orders
+        #: Compaction filters of families, likewise.
+        self.filters = opening.filters
         _open.add(self)
 
     def close(self) -> None:

@@ -240,6 +240,48 @@ _FAILED = int(_abi.WAXSEAL_COMPARE_FAILED)
 _NO_DESTROY = _abi.waxseal_destroy_fn(0)
 
 
+#: Decides on a value: True keeps it, False deletes its key, bytes replace it.
+FilterFunction = Callable[[bytes, bytes], Union[bool, bytes]]
+
+
+class Filter:
+    """A compaction filter: its name, and the callback, which must live as long as a store uses it."""
+
+    def __init__(self, said: Any) -> None:
+        if not (isinstance(said, tuple) and len(said) == 2 and isinstance(said[0], str)):
+            raise TypeError("a compaction filter is a pair of its name and a function of key and value")
+        if not callable(said[1]):
+            raise TypeError("a compaction filter's function can be called")
+        self.name = said[0].encode("utf-8")
+        self._decide: FilterFunction = said[1]
+        self._hook = _abi.waxseal_filter_fn(self._called)
+
+    def arguments(self) -> Tuple[Any, ...]:
+        """What the library wants to know: it filters by values, without a context."""
+        return self.name, len(self.name), self._hook, False, None, _NO_DESTROY
+
+    def _called(
+        self, _context: Any, key: int, key_len: int, value: int, value_len: int, changed: Any, error: Any
+    ) -> int:
+        """Called through ctypes, on a thread of the store. An exception keeps the value, and becomes the reason of the
+        failure that is reported."""
+        try:
+            decision = self._decide(bytes_at(key, key_len), bytes_at(value, value_len))
+            if decision is True:
+                return int(_abi.WAXSEAL_FILTER_KEEP)
+            if decision is False:
+                return int(_abi.WAXSEAL_FILTER_DROP)
+            new = lent(decision, "value")
+            return int(
+                function("waxseal_bytes_create")(new, len(new), changed, error)
+                or _abi.WAXSEAL_FILTER_CHANGE
+            )
+        except BaseException as raised:
+            reason = f"{type(raised).__name__}: {raised}".encode("utf-8", "replace")
+            error[0] = function("waxseal_error_create")(CALLBACK, reason, len(reason))
+            return int(CALLBACK)
+
+
 class Opening:
     """Options of an open, with the callbacks of the store."""
 
@@ -250,6 +292,7 @@ class Opening:
         self._path = path
         self.options = made("waxseal_options_create", destroy="waxseal_options_destroy", make=make)
         self.orders: List[Order] = []
+        self.filters: List[Filter] = []
         for name, value in settings.items():
             if value is not None:
                 self._set(name, value)
@@ -283,6 +326,9 @@ class Opening:
         elif name == "comparators":
             for pair in value.items() if isinstance(value, Mapping) else value:
                 self._know(Order(pair))
+        elif name == "compaction_filters":
+            for pair in value.items() if isinstance(value, Mapping) else value:
+                self._filter(Filter(pair))
         elif name == "comparator":
             self._order_default(Order(value))
         else:
@@ -297,6 +343,12 @@ class Opening:
         """Allows families of the store to have this order."""
         self.orders.append(order)
         call("waxseal_options_add_comparator", self.options.handle, *order.arguments(), make=self._make)
+
+    def _filter(self, filter: Filter) -> None:
+        """Lets families of the store find this filter."""
+        self.filters.append(filter)
+        arguments = filter.arguments()
+        call("waxseal_options_add_compaction_filter", self.options.handle, *arguments, make=self._make)
 
     def _order_default(self, order: Order) -> None:
         """Sets the order of the family `default`."""
@@ -342,6 +394,9 @@ def set_family_options(options: Owned, settings: Mapping[str, Any], make: MakeEr
             numbers = (word(value, _SEALS, name),)
         elif name == "comparator":
             call("waxseal_family_options_set_comparator", options.handle, *value.arguments(), make=make)
+            continue
+        elif name == "compaction_filter":
+            call("waxseal_family_options_set_compaction_filter", options.handle, *value.arguments(), make=make)
             continue
         elif name == "merge_operator":
             call("waxseal_family_options_set_merge_operator", options.handle, *_merge_operator(value), make=make)

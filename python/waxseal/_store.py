@@ -17,7 +17,7 @@ from ._care import HandlerFunction, Pass, ProgressFunction, Report, SourceFuncti
 from ._errors import Error, InvalidArgument, MakeError, NoStoreError, make_error
 from ._family import Batch, Family, encoded_name, family_names, open_family
 from ._handles import Handles
-from ._options import DEFAULT_FAMILY, Comparator, Opening, Order, Verify, family_options
+from ._options import DEFAULT_FAMILY, Comparator, Filter, FilterFunction, Opening, Order, Verify, family_options
 from ._pause import Pause
 from ._registry import Asker, text
 from ._snapshot import Snapshot
@@ -139,6 +139,7 @@ class DB(Family, Asker, Transacting):
         verify_scans: Optional[Verify] = None,
         comparator: Optional[Tuple[str, Comparator]] = None,
         merge_operator: Optional[Union[str, Tuple[str, Buffer]]] = None,
+        compaction_filter: Optional[Tuple[str, FilterFunction]] = None,
     ) -> Family:
         """Creates a family with its own options. Raises InvalidArgument if it exists.
 
@@ -149,11 +150,18 @@ class DB(Family, Asker, Transacting):
 
         `merge_operator` says how `merge` makes a value of operands: "add_i64", "add_u64" (8 bytes, little-endian),
         "append" or ("append", separator), "min", "max", "bit_or", or "union" (sorted lists). The store records it.
+
+        `compaction_filter` is a name, and a function of key and value that compactions call for values that no snapshot
+        sees. It returns True to keep the value, False to delete the key, or bytes to change the value. If it raises, the
+        value stays. A later `open` of the store needs it among its `compaction_filters`, or keeps all values.
         """
         settings = {key: value for key, value in locals().items() if key not in ("self", "name", "__class__")}
         if comparator is not None:
             settings["comparator"] = order = Order(comparator)
             self._handles.orders.append(order)
+        if compaction_filter is not None:
+            settings["compaction_filter"] = filter = Filter(compaction_filter)
+            self._handles.filters.append(filter)
         options = family_options(settings, self._handles.make)
         encoded = encoded_name(name)
         family = self._handles.made(
