@@ -124,6 +124,7 @@ impl Life {
                 expiry: None,
                 is_kept: false,
                 is_in_memory: false,
+                may_filter: false,
                 is_fenced: false,
                 range_deleted: RangeDeleted::No,
                 retains_nothing: false,

@@ -54,6 +54,7 @@ impl CfOptions {
             large_value_bytes,
             default_ttl,
             merge_operator,
+            compaction_filter,
             table_bytes,
             level_base_bytes,
             fanout,
@@ -76,6 +77,7 @@ impl CfOptions {
             ("large_value_bytes", count(*large_value_bytes)),
             ("default_ttl_micros", or_unset(default_ttl.map(micros))),
             ("merge_operator", or_unset(merge_operator.as_ref().map(|operator| text(operator.name())))),
+            ("compaction_filter", or_unset(compaction_filter.as_ref().map(|filter| text(filter.name())))),
             ("table_bytes", OptionValue::Number(*table_bytes)),
             ("level_base_bytes", OptionValue::Number(*level_base_bytes)),
             ("fanout", OptionValue::Number(*fanout)),
@@ -91,8 +93,8 @@ impl CfOptions {
 
 /// Sets options by name, as `list` prints them.
 impl CfOptions {
-    /// Sets the option of this name to the value that `list` prints so. Order, merge operator, filter policy and system
-    /// number are no texts: they stay. Fails with `Invalid` for another name or a value of another kind.
+    /// Sets the option of this name to the value that `list` prints so. Order, merge operator, compaction filter, filter
+    /// policy and system number are no texts: they stay. Fails with `Invalid` for another name or a value of another kind.
     /// `validate` checks what the values allow.
     pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
         match name {
@@ -326,7 +328,10 @@ mod tests {
             }
         }
         assert_eq!(to.list(), from.list());
-        assert_eq!(fixed, ["order", "filter_policy", "merge_operator", "key_ends_in_seqno", "system"]);
+        assert_eq!(
+            fixed,
+            ["order", "filter_policy", "merge_operator", "compaction_filter", "key_ends_in_seqno", "system"]
+        );
         for (name, value) in CfOptions::default().list().iter().filter(|(name, _)| !fixed.contains(name)) {
             to.set(name, &value.to_string()).unwrap();
         }

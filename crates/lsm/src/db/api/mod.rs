@@ -419,7 +419,7 @@ impl Db {
     /// no options for the family uses them. Reads, writes and jobs that begin after the call obey them; tables that
     /// exist stay as they are until they are rewritten.
     ///
-    /// Fails with `Invalid`, and changes nothing, if options are invalid, or if they change the order, the merge operator,
+    /// Fails with `Invalid`, and changes nothing, if options are invalid, or if they change the order, the merge operator, the compaction filter,
     /// the filter policy, the system number or `key_ends_in_seqno`. The change is durable when the call returns; costs
     /// two fsyncs.
     pub fn set_options(&self, family: &Family, options: CfOptions) -> Result<()> {

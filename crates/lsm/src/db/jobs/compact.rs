@@ -383,7 +383,7 @@ impl Compactor {
             plan.thrift(),
             &self.catalog().claims.resting(self.context().now_nanos()),
         );
-        let filter = family.options().compaction_filter.as_ref().filter(|filter| filter.is_known());
+        let filter = family.compaction_filter().filter(|filter| filter.is_known());
         // Until the edit is shown. It begins before the horizon is taken, so each snapshot is in the one or the other.
         let _filtering = filter.map(|_| FilteringPass::begin(self.catalog()));
         let (written, through) = match self.merge_once(family, plan, (summary, inputs), &stale, false) {
@@ -535,10 +535,10 @@ impl Compactor {
         };
         let is_bottom = |key: &[u8]| levels.is_bottom_for(plan.output_level, key) && !is_fenced(key);
         let is_whole = |key: &[u8]| !is_fenced(key);
-        let operator = family.options().merge_operator.as_ref().filter(|operator| operator.is_known());
+        let operator = family.merge_operator().filter(|operator| operator.is_known());
         let merges = operator.map(|operator| MergeRule { operator, is_whole: &is_whole });
         let is_hidden_or_fenced = |key: &[u8]| is_fenced(key) || is_hidden(key);
-        let filter = family.options().compaction_filter.as_ref().filter(|filter| filter.is_known());
+        let filter = family.compaction_filter().filter(|filter| filter.is_known());
         let filters = filter.map(|filter| FilterRule { filter, is_hidden: &is_hidden_or_fenced });
         let pass = PassOptions {
             carried,

@@ -417,7 +417,7 @@ pub(in crate::db) fn write_level0(
     let splitter = Splitter::new(family.order().clone(), u64::MAX, Vec::new());
     // The newest range deletes are not in the manifest yet, so this pass does not know which operands they separate.
     let has_ranges = memtables.iter().any(|memtable| !memtable.range_deletes().is_empty());
-    let operator = family.options().merge_operator.as_ref().filter(|operator| operator.is_known() && !has_ranges);
+    let operator = family.merge_operator().filter(|operator| operator.is_known() && !has_ranges);
     let lost_ranges = family.view().lost_ranges.clone();
     let is_whole = |key: &[u8]| !lost_ranges.iter().any(|lost| lost.may_hide(family.order(), key, MAX_SEQNO));
     let merges = operator.map(|operator| MergeRule { operator, is_whole: &is_whole });

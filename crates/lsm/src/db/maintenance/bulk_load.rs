@@ -143,7 +143,7 @@ impl BulkLoad<'_> {
         let order = self.family.order();
         tables.sort_by(|a, b| order.compare(&a.smallest, &b.smallest));
         if tables.windows(2).any(|pair| order.compare(&pair[0].largest, &pair[1].smallest).is_ge()) {
-            let inline = CfOptions { large_value_bytes: 0, ..options.clone() };
+            let inline = Arc::new(CfOptions { large_value_bytes: 0, ..(*options).clone() });
             let mut runs = std::mem::take(&mut self.runs);
             while runs.len() > MAX_MERGED_RUNS {
                 runs = runs.chunks(MAX_MERGED_RUNS).map(|group| self.merge(group, &inline)).collect::<Result<_>>()?;
@@ -154,7 +154,7 @@ impl BulkLoad<'_> {
     }
 
     /// Merges runs into one, and removes them.
-    fn merge(&mut self, runs: &[Run], options: &CfOptions) -> Result<Run> {
+    fn merge(&mut self, runs: &[Run], options: &Arc<CfOptions>) -> Result<Run> {
         let (context, order) = (self.compactor.context(), self.family.order());
         let mut expected = Ledger::default();
         let mut records = newest_of(runs, context, order);

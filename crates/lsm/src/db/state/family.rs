@@ -13,6 +13,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 
 use super::live_options::LiveOptions;
 use super::replaced_views::ReplacedViews;
+use crate::compaction_filter::CompactionFilter;
 use crate::deleted_runs::DeletedRuns;
 use crate::env::Clock;
 use crate::env::work::lock;
@@ -425,6 +426,11 @@ impl Family {
     #[inline]
     pub fn merge_operator(&self) -> Option<&MergeOperator> {
         self.0.options.merge_operator()
+    }
+
+    /// Returns the filter of compactions.
+    pub(in crate::db) fn compaction_filter(&self) -> Option<&CompactionFilter> {
+        self.0.options.compaction_filter()
     }
 
     /// Returns true if a key may end in a seqno: `CfOptions::key_ends_in_seqno`.

@@ -1,6 +1,6 @@
 //! The options of an open family: those that may change while it is open, and those that may not.
 //!
-//! Holds: order, merge operator, system number and the form of keys stay as they were when the family was opened. The
+//! Holds: order, merge operator, compaction filter, system number and the form of keys stay as they were when the family was opened. The
 //!        others are replaced as a whole. Values that every read or write needs are copied into atomics, so that neither
 //!        takes a lock or counts a reference.
 
@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
+use crate::compaction_filter::CompactionFilter;
 use crate::error::{Error, Result};
 use crate::merge_operator::MergeOperator;
 use crate::options::{CfOptions, Verify};
@@ -67,9 +68,11 @@ impl LiveOptions {
         let fixed = &self.fixed;
         let policy = |options: &CfOptions| options.filter_policy.as_ref().map(|policy| policy.name().to_owned());
         let operator = |options: &CfOptions| options.merge_operator.as_ref().map(|one| one.name().to_owned());
+        let filter = |options: &CfOptions| options.compaction_filter.as_ref().map(|one| one.name().to_owned());
         let changed = [
             ("order", new.order.name() != fixed.order.name()),
             ("merge_operator", operator(new) != operator(fixed)),
+            ("compaction_filter", filter(new) != filter(fixed)),
             ("filter_policy", policy(new) != policy(fixed)),
             ("key_ends_in_seqno", new.key_ends_in_seqno != fixed.key_ends_in_seqno),
             ("system", new.system != fixed.system),
@@ -83,8 +86,8 @@ impl LiveOptions {
 
     /// Returns `new` with those parts of these options that stay: what has only a name to compare is kept as it is.
     pub(super) fn with_fixed(&self, new: CfOptions) -> CfOptions {
-        let CfOptions { order, merge_operator, filter_policy, part_blocks, .. } = self.fixed.clone();
-        CfOptions { order, merge_operator, filter_policy, part_blocks, ..new }
+        let CfOptions { order, merge_operator, compaction_filter, filter_policy, part_blocks, .. } = self.fixed.clone();
+        CfOptions { order, merge_operator, compaction_filter, filter_policy, part_blocks, ..new }
     }
 
     #[inline]
@@ -95,6 +98,10 @@ impl LiveOptions {
     #[inline]
     pub(super) fn merge_operator(&self) -> Option<&MergeOperator> {
         self.fixed.merge_operator.as_ref()
+    }
+
+    pub(super) fn compaction_filter(&self) -> Option<&CompactionFilter> {
+        self.fixed.compaction_filter.as_ref()
     }
 
     #[inline]
