@@ -89,7 +89,7 @@ fn pass(protector: Arc<dyn Companions>, records: &[Owned], shown: Vec<Owned>) ->
         store: None,
         companions: &protector,
         family: 0,
-        options: &options,
+        options: Arc::new(options),
         compression: Compression::None,
         filter_bits: 10,
         dictionary: None,
