@@ -25,6 +25,16 @@ pub fn manifest(data: &mut [u8]) {
     }
 }
 
+/// Mends the description of a backup: header, and the check at its end.
+pub fn backup(data: &mut [u8]) {
+    if data.len() < HEADER + 8 {
+        return;
+    }
+    mend_header(data);
+    let end = data.len() - 8;
+    put_u64(data, end, hash(&data[..end]));
+}
+
 /// Mends a log segment: header, page 0, and the chain of frames.
 pub fn segment(data: &mut [u8]) {
     if data.len() < PAGE {

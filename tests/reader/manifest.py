@@ -32,6 +32,12 @@ class Manifest:
     """The state after the last edit."""
 
     def __init__(self, directory):
+        self.begin()
+        self.file, self.uid = current(directory)
+        self.read(read_named(directory, self.file))
+
+    def begin(self):
+        """The state before any edit."""
         self.families = {}  # id -> (name, comparator, options)
         self.tables = {}  # (family, level, number) -> TableEntry
         self.flushed = {}  # family -> seqno
@@ -56,8 +62,6 @@ class Manifest:
         self.expiries = {}  # number of a table -> how many of its records expire, the least and the greatest expiry
         self.lines = {}  # number -> bytes
         self.line = 0  # the greatest number of a line that was given
-        self.file, self.uid = current(directory)
-        self.read(read_named(directory, self.file))
 
     def read(self, data):
         if header(data, self.file, b"M") != self.uid:

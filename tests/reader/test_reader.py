@@ -11,6 +11,7 @@ import unittest
 import build
 import stamps
 import waxread
+from backup import Backup
 from codec import COMPANION_8, COMPANION_LIST, POINTER, Cursor, Damage, Unsupported, unpack
 from frames import BATCH, LARGE, PADDING, SYNCED, TURNOVER
 from log import this_machine
@@ -196,6 +197,41 @@ class Ingested(Golden):
             seal ^= mix(term)
         record = waxread.ingested(records[0], entry.ingest)
         self.assertEqual((record.seqno, record.companions), (9, [(COMPANION_8, seal.to_bytes(8, "little"))]))
+
+
+class Backups(Golden):
+    """A directory with two backups, as the engine wrote it: the second one shares files with the first."""
+
+    GOLDEN = os.path.join(os.path.dirname(__file__), "../../crates/lsm/tests/golden/backup.txt")
+
+    def in_directory(self, files, look):
+        with tempfile.TemporaryDirectory() as directory:
+            for name, data in files.items():
+                with open(os.path.join(directory, name), "wb") as file:
+                    file.write(data)
+            return look(directory)
+
+    def test_both_backups_are_whole_and_share_their_first_files(self):
+        def look(directory):
+            one, two = Backup(directory, 1), Backup(directory, 2)
+            for backup in (one, two):
+                backup.check()
+            return one, two
+
+        one, two = self.in_directory(self.files, look)
+        self.assertEqual((one.store, one.ancestors), (two.store, []))
+        self.assertEqual(one.files().keys() & two.files().keys(), one.files().keys())
+        self.assertEqual(sorted(kind for kind, _ in two.files()), ["tbl", "tbl", "val"])
+        self.assertEqual(len(self.files), 2 + len(two.files()))
+        self.assertEqual(one.copied, sum(size for _, _, size in one.files().values()))
+
+    def test_no_flipped_bit_passes(self):
+        for name in self.files:
+            for bit in range(3, len(self.files[name]) * 8, 997):
+                files = {**self.files, name: bytearray(self.files[name])}
+                files[name][bit // 8] ^= 1 << (bit & 7)
+                with self.assertRaises((Damage, Unsupported), msg=f"{name}, bit {bit}"):
+                    self.in_directory(files, lambda directory: Backup(directory, 2).check() or Backup(directory, 1).check())
 
 
 class Expiring(Golden):

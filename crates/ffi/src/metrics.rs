@@ -62,7 +62,7 @@ fn fixed(metrics: &Metrics) -> Vec<(&'static str, u64)> {
         visible_seqno, snapshots, oldest_snapshot_nanos, oldest_cursor_nanos, background_pauses, flushes, flushed_bytes, compactions, moves, compacted_read, compacted_written,
         subcompactions, paced_nanos, stalls, stall_nanos, longest_stall_nanos, manifest_rotations,
         operands_folded, merge_failures, mended, adopted, values_moved, values_unreadable, filter_dropped, filter_changed, filter_failures,
-        filter_unreadable, expired, dropped_tables, dropped_bytes, open_tables,
+        filter_unreadable, expired, dropped_tables, dropped_bytes, pinned_bytes, open_tables,
         open_files, index_bytes;
         wal: mapped, frames, frame_bytes, filler_bytes, large_frames, drains, groups, syncs, turnovers,
             recycled, waits_for_room, waits_for_segment, longest_wait_nanos, live_bytes, needed_bytes,

@@ -1,6 +1,8 @@
 //! Hashes and checksums that the formats depend on. See docs/format.md, section 1. Changing a constant here creates a
 //! new format.
 
+use std::hash::Hasher;
+
 use twox_hash::XxHash3_64;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -16,6 +18,22 @@ const INLINED_BYTES: usize = 16;
 #[inline]
 pub fn hash(bytes: &[u8]) -> u64 {
     if bytes.len() < LONG_BYTES { xxh3_64(bytes) } else { XxHash3_64::oneshot(bytes) }
+}
+
+/// Computes `hash` of bytes that arrive in pieces.
+#[derive(Default)]
+pub struct RunningHash(XxHash3_64);
+
+impl RunningHash {
+    /// Adds the next bytes.
+    pub fn add(&mut self, bytes: &[u8]) {
+        self.0.write(bytes);
+    }
+
+    /// Returns the hash of all bytes so far.
+    pub fn value(&self) -> u64 {
+        self.0.finish()
+    }
 }
 
 /// Returns `hash` of a user key. Each operation computes it once and uses it for filter and companions. Builds with
@@ -148,6 +166,9 @@ mod tests {
             for bytes in [&bytes, &long] {
                 prop_assert_eq!(hash(bytes), xxh3_64(bytes));
                 prop_assert_eq!(XxHash3_64::oneshot(bytes), xxh3_64(bytes));
+                let mut running = RunningHash::default();
+                bytes.chunks(bytes.len() / 3 + 1).for_each(|piece| running.add(piece));
+                prop_assert_eq!(running.value(), xxh3_64(bytes));
             }
         }
     }

@@ -46,6 +46,8 @@ pub enum FileKind {
     Exchange = b'X',
     /// Large values (a blob file).
     Values = b'V',
+    /// The description of a backup.
+    Backup = b'B',
 }
 
 /// The decoded header of a file.

@@ -5,6 +5,7 @@
 //! (`cargo xtask tidy` enforces this):
 //!
 //! ```text
+//! backup                                      copies of several states of a store in one directory
 //! db                                          open, commit, read, background work
 //! read, compaction                            one job each
 //! version, merge                              pictures of the levels; many cursors as one
@@ -16,6 +17,7 @@
 //!
 //! Data flows and the invariants I01 to I16 are described in ARCHITECTURE.md, and every byte on disk in docs/format.md.
 
+pub mod backup;
 pub mod batch;
 pub mod checksum;
 pub mod codec;

@@ -134,6 +134,13 @@ pub enum Bug {
     IngestNotOrdered,
     IngestBelowRangeDelete,
     IngestSourceRemovedEarly,
+    // Found by the crash sweeps of backups.
+    BackupFileNotSynced,
+    BackupDescribedEarly,
+    BackupSourceNotChecked,
+    PurgeForgetsSharedFiles,
+    PurgeRemovesFilesFirst,
+    RestoreNotChecked,
     TableDroppedWithNewerRecords,
     DeletedLeafIgnoresItsSeqno,
     DeletedLeafIgnoresItsRival,
@@ -330,6 +337,16 @@ impl Bug {
         Bug::ExpiryClockForgetsRestart,
         Bug::ExpiredTableUncoversOlder,
         Bug::LiveRecordsGoWithTheirTable,
+    ];
+
+    /// Bugs found by the crash sweeps of backups.
+    pub const OF_BACKUP: [Bug; 6] = [
+        Bug::BackupFileNotSynced,
+        Bug::BackupDescribedEarly,
+        Bug::BackupSourceNotChecked,
+        Bug::PurgeForgetsSharedFiles,
+        Bug::PurgeRemovesFilesFirst,
+        Bug::RestoreNotChecked,
     ];
 
     /// Bugs found by the tests of registry and log.

@@ -495,7 +495,7 @@ pub struct Touched<'a> {
     pub family: u32,
     /// Its name.
     pub name: &'a str,
-    /// Tables that were read and are now removed. For `Barred` and `Checkpointed`: the tables concerned, which stay.
+    /// Tables that were read and are now removed. For `Barred`, `Checkpointed` and `BackedUp`: the tables concerned, which stay.
     pub read: Vec<TableFact>,
     /// Tables that were added.
     pub written: Vec<TableFact>,
@@ -540,6 +540,11 @@ pub enum EngineEvent<'a> {
     /// A checkpoint of the store was made.
     Checkpointed {
         /// The checkpoint's directory.
+        dir: &'a str,
+    },
+    /// A backup of the store was made.
+    BackedUp {
+        /// The directory of the backups.
         dir: &'a str,
     },
     /// A family was dropped.

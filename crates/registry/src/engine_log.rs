@@ -229,6 +229,9 @@ fn engine_event(engine_event: &EngineEvent<'_>) -> (Operation, Payload) {
         EngineEvent::Checkpointed { dir } => {
             (Operation::ENGINE_CHECKPOINT, payload.with(Field::Setting(("directory".to_owned(), (*dir).to_owned()))))
         }
+        EngineEvent::BackedUp { dir } => {
+            (Operation::ENGINE_BACKUP, payload.with(Field::Setting(("directory".to_owned(), (*dir).to_owned()))))
+        }
         EngineEvent::Dropped => (Operation::TABLE_DROP, payload),
     }
 }

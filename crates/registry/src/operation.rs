@@ -119,6 +119,7 @@ operations! {
     ENGINE_REPAIR = 0x070A, "Engine.Repair", [], [TableFile, Part("integrity")];
     ENGINE_QUARANTINE = 0x070B, "Engine.Quarantine", [], [TableFile, Part("integrity")];
     ENGINE_FENCE = 0x070C, "Engine.Fence", [], [Part("integrity")];
+    ENGINE_BACKUP = 0x070D, "Engine.Backup", [], [TableFile, Part("store")];
     REGISTRY_ADD = 0x0801, "Registry.Add", [], [Anything];
     REGISTRY_DELETE = 0x0802, "Registry.Delete", [], [Anything];
     SESSION_OPEN = 0x0901, "Session.Open", [], [Part("session")];

@@ -26,7 +26,8 @@ pub struct Scribe;
 
 impl EngineLog for Scribe {
     fn line(&self, work: &Work<'_>) -> Option<Vec<u8>> {
-        let changes = !matches!(work.engine_event, EngineEvent::Barred | EngineEvent::Checkpointed { .. });
+        let stays = matches!(work.engine_event, EngineEvent::Checkpointed { .. } | EngineEvent::BackedUp { .. });
+        let changes = !stays && work.engine_event != EngineEvent::Barred;
         let engine_event = format!("{:?}", work.engine_event);
         let word = engine_event.split([' ', '(']).next().unwrap_or_default();
         let uids = |sign: &str, facts: &[TableFact]| -> String {

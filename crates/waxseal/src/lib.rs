@@ -59,6 +59,7 @@
 #[cfg(feature = "tokio")]
 mod async_db;
 mod attach;
+mod backup;
 mod batch;
 mod builder;
 pub mod care;
@@ -85,6 +86,9 @@ mod verify;
 #[cfg(feature = "tokio")]
 pub use async_db::{
     AsyncBatch, AsyncColumnFamily, AsyncDb, AsyncSession, AsyncSnapshot, AsyncTransaction, KeyStream, RangeStream,
+};
+pub use backup::{
+    Backup, BackupInfo, BackupOptions, BackupProgress, BackupVerification, BackupWatch, CreatedBackup, PurgedBackups,
 };
 pub use batch::{Batch, WriteOptions};
 pub use builder::Builder;

@@ -2,14 +2,13 @@
 //!
 //! Calls that do not exist yet, by the issue that brings them:
 //! - merge operators: `merge`, also in batches
-//! - backup: `backup`, `Db::restore`
 //! - zstd: `Compression::Zstd` needs the feature `zstd`, and is refused at open without it
 
 use std::sync::Arc;
 
 use waxseal::env::{RealFs, SystemClock};
 use waxseal::{
-    CfOptions, ColumnFamily, Compression, Cursor, Damage, Db, Digest, Durability, Error, ErrorKind, Event,
+    Backup, CfOptions, ColumnFamily, Compression, Cursor, Damage, Db, Digest, Durability, Error, ErrorKind, Event,
     IngestOptions, Isolation, Keys, Listener, MergeOperator, Metrics, Range, RecoveryReport, RepairOptions, Report,
     Result, ScrubOptions, Seal, Sealed, Session, Settings, Slice, Snapshot, TableWriter, Transaction, VerifyOptions,
     WriteOptions,
@@ -272,6 +271,13 @@ fn upkeep() -> Result<()> {
     db.bulk_load(&cf, [("k", "v")])?;
     db.checkpoint(dir.path().join("copy"))?;
     assert_eq!(Db::open(dir.path().join("copy"))?.column_family("default")?.get("k")?.unwrap(), "v");
+    let id = db.backup(dir.path().join("backups"))?.id;
+    let backup = Backup::open(dir.path().join("backups"))?;
+    assert_eq!(backup.list()?.len(), 1);
+    backup.verify(id)?;
+    backup.restore(id, dir.path().join("restored"))?;
+    backup.purge(1)?;
+    Db::restore(dir.path().join("backups"), id, dir.path().join("again"))?;
     Ok(())
 }
 

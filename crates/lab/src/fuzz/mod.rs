@@ -13,5 +13,6 @@ pub use ops::ops;
 pub use registry::{log_key, target_text};
 pub use values::{file, frame, pointer};
 pub use wal::log;
+pub use waxseal_lsm::backup::fuzzing::backup;
 pub use waxseal_lsm::sst::fuzzing::{fuzz_block, fuzz_dictionary, fuzz_properties, fuzz_table};
 pub use waxseal_lsm::version::fuzzing::manifest;

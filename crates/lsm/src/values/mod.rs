@@ -39,7 +39,7 @@ use crate::checksum::Uid;
 pub use blob_files::{BlobBuffer, BlobFile, BlobFiles, Fetch, ObsoleteBlobs};
 pub use commit_blobs::{AddedValue, BlobSetup, CommitBlobs, UnsyncedBlobs};
 pub use logged::{LoggedValues, LostValues};
-pub use walk::{BlobEntry, identify, walk};
+pub use walk::{BlobEntry, identify, verify, walk};
 pub use writer::BlobWriter;
 
 /// A value file's description in the manifest.

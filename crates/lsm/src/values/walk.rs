@@ -50,6 +50,23 @@ pub fn walk(
     Ok(())
 }
 
+/// Checks every byte of a file that the manifest describes. `progress` hears of the bytes of each entry. Returns
+/// `Corruption` if the file is damaged, `Io`, and errors of `progress`.
+pub fn verify(name: &str, file: &dyn File, meta: &BlobMeta, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
+    walk(name, file, Some(meta), &mut |entry| {
+        let BlobEntry { key, pointer, .. } = &entry;
+        let length = pointer.stored_len as usize + FRAME_BYTES;
+        let at = pointer.offset + (HEAD_BYTES + key.len()) as u64;
+        let framed = read_exact(file, at, length).during(|| format!("reading {name}"))?;
+        let found = crc(block_seed(&pointer.uid, at, Role::Value), &[&framed[..length - 4]]);
+        if found != pointer.crc {
+            let error = Error::mismatch(pointer.crc.into(), found.into(), "checksum of a value");
+            return Err(error.in_file(name, at).in_key(key));
+        }
+        progress((HEAD_BYTES + key.len() + length) as u64)
+    })
+}
+
 /// Returns the file's id, from its header alone: sufficient for a caller with records that point into it. Returns
 /// `Corruption` if the header is invalid, or `Io`.
 pub fn identify(name: &str, file: &dyn File) -> Result<Uid> {

@@ -38,6 +38,10 @@ pub enum Marked {
     UnfinishedExport,
     /// An export.
     Export,
+    /// A restore of a backup that was interrupted.
+    UnfinishedRestore,
+    /// Backups.
+    Backups,
 }
 
 /// The origin of the files in a directory that holds no store.
@@ -62,6 +66,10 @@ impl fmt::Display for Contents {
                 f.write_str("a checkpoint that was interrupted, not a store")
             }
             Contents::Marked(Marked::UnfinishedExport) => f.write_str("an export that was interrupted, not a store"),
+            Contents::Marked(Marked::UnfinishedRestore) => {
+                f.write_str("a restored backup that was interrupted, not a store")
+            }
+            Contents::Marked(Marked::Backups) => f.write_str("backups, not a store"),
             Contents::Marked(Marked::Export) => f.write_str("an export, not a store"),
             Contents::Foreign(Foreign::LevelDb) => f.write_str("a LevelDB database, not a Waxseal store"),
             Contents::Foreign(Foreign::RocksDb) => f.write_str("a RocksDB database, not a Waxseal store"),
@@ -73,9 +81,15 @@ impl fmt::Display for Contents {
 /// The name of the file that describes an export. docs/format.md, section 8.3.
 const EXPORT: &str = "EXCHANGE";
 
-/// Line of a marker in an unfinished checkpoint, and in an unfinished export. docs/format.md, section 3.
-const CHECKPOINT_LINE: &str = "waxseal checkpoint\n";
-const EXPORT_LINE: &str = "waxseal export\n";
+/// The prefix of the names of the files that describe backups. docs/format.md, section 11.
+pub(crate) const BACKUP_PREFIX: &str = "BACKUP-";
+
+/// The line of a marker for each kind of unfinished directory. docs/format.md, section 3.
+const LINES: [(&str, Marked); 3] = [
+    ("waxseal checkpoint\n", Marked::UnfinishedCheckpoint),
+    ("waxseal export\n", Marked::UnfinishedExport),
+    ("waxseal restore\n", Marked::UnfinishedRestore),
+];
 
 /// The first bytes of a file.
 enum FileHead {
@@ -112,9 +126,7 @@ impl FileHead {
             // These two are written before any other file identifies the owner, so a crash may leave part of their
             // line.
             StoreFileName::Temporary => is_begun(bytes, b"MANIFEST-") || bytes.starts_with(b"MANIFEST-"),
-            StoreFileName::Unfinished => {
-                [CHECKPOINT_LINE, EXPORT_LINE].iter().any(|line| is_begun(bytes, line.as_bytes()))
-            }
+            StoreFileName::Unfinished => LINES.iter().any(|(line, _)| is_begun(bytes, line.as_bytes())),
             StoreFileName::Lock => matches!(self, FileHead::Blank) || bytes.starts_with(b"process "),
             StoreFileName::Cut(_) => false, // no header distinguishes it from a user's file
         }
@@ -135,8 +147,7 @@ fn is_begun(bytes: &[u8], line: &[u8]) -> bool {
 }
 
 fn marked(bytes: &[u8]) -> Option<Marked> {
-    let lines = [(CHECKPOINT_LINE, Marked::UnfinishedCheckpoint), (EXPORT_LINE, Marked::UnfinishedExport)];
-    lines.into_iter().find(|(line, _)| line.as_bytes() == bytes).map(|(_, marked)| marked)
+    LINES.into_iter().find(|(line, _)| line.as_bytes() == bytes).map(|(_, marked)| marked)
 }
 
 /// Judges a directory from its entries. `head` reads the first bytes of a regular file. A file that is unreadable for
@@ -175,6 +186,9 @@ fn judge_heads(entries: &[DirEntry], heads: &mut dyn FnMut(&str) -> FileHead) ->
     }
     if has(EXPORT) && FileHeader::is_of(heads(EXPORT).bytes(), FileKind::Exchange) {
         return Contents::Marked(Marked::Export);
+    }
+    if files().any(|name| name.starts_with(BACKUP_PREFIX) && FileHeader::is_of(heads(name).bytes(), FileKind::Backup)) {
+        return Contents::Marked(Marked::Backups);
     }
     // Check data files first: any one of them decides.
     let named = || files().filter_map(|file| StoreFileName::parse(file).map(|name| (file, name)));
@@ -274,7 +288,7 @@ pub fn mark_unfinished(env: &Env, dir: &Path, what: Marked) -> Result<()> {
     if is_a_stores(&*env.fs, dir, name) {
         let _ = env.fs.remove(&dir.join(name.to_string())); // a marker that was never completely written
     }
-    let line = if what == Marked::UnfinishedCheckpoint { CHECKPOINT_LINE } else { EXPORT_LINE };
+    let line = LINES.iter().find(|(_, marked)| *marked == what).map_or("", |(line, _)| *line);
     let file = env.fs.open(&dir.join(name.to_string()), Open::Create).during(|| format!("create {name}"))?;
     file.write_at(line.as_bytes(), 0).during(|| format!("write {name}"))?;
     file.sync_data().during(|| format!("sync {name}"))?;

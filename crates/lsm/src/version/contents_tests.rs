@@ -43,7 +43,7 @@ fn a_directory_is_judged_by_first_bytes_and_never_by_names_alone() {
     flipped[20] ^= 1;
     let [log, ring, values, table, manifest] =
         [FileKind::Segment, FileKind::Ring, FileKind::Values, FileKind::Table, FileKind::Manifest].map(header);
-    let exchange = header(FileKind::Exchange);
+    let [exchange, backup] = [FileKind::Exchange, FileKind::Backup].map(header);
     let text: &[u8] = b"my own notes";
     type Files<'a> = Vec<(&'a str, &'a [u8])>;
     let cases: Vec<(Files<'_>, Contents)> = vec![
@@ -93,6 +93,12 @@ fn a_directory_is_judged_by_first_bytes_and_never_by_names_alone() {
         }),
         (vec![("UNFINISHED", b"waxseal export\n"), ("000001.tbl", &table)], Contents::Marked(Marked::UnfinishedExport)),
         (vec![("EXCHANGE", &exchange), ("000001.tbl", &table)], Contents::Marked(Marked::Export)),
+        (vec![("UNFINISHED", b"waxseal restore\n"), ("000001.tbl", &table)], {
+            Contents::Marked(Marked::UnfinishedRestore)
+        }),
+        (vec![("BACKUP-000001", &backup), ("LOCK", b"")], Contents::Marked(Marked::Backups)),
+        (vec![("BACKUP-000001", text)], other("BACKUP-000001")),
+        (vec![("BACKUP-000001", &backup), ("CURRENT", current)], Contents::Store),
         (vec![("UNFINISHED", b"waxseal ch")], Contents::Empty),
         (vec![("CURRENT.tmp", current)], other("CURRENT.tmp")),
         (vec![("UNFINISHED", text)], other("UNFINISHED")),

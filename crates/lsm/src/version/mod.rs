@@ -34,6 +34,7 @@ pub mod state;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use contents::BACKUP_PREFIX;
 pub use contents::{Contents, Foreign, Marked, contents, is_a_stores, mark_finished, mark_unfinished, our_files};
 pub use current::store_named;
 pub use edit::{Edit, EditChange, TableMeta};

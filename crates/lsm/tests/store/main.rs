@@ -2,6 +2,7 @@
 //! independent reader of the file format. The simulation tests crashes at every step.
 
 mod at_once;
+mod backup;
 mod closing;
 mod damage;
 mod deleted_runs;

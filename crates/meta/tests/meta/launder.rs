@@ -72,7 +72,7 @@ impl Pass {
             store: None,
             companions: &companions,
             family: 0,
-            options: &self.options,
+            options: Arc::new(self.options.clone()),
             compression,
             filter_bits: 10,
             dictionary: None,

@@ -5,6 +5,7 @@
 
 #![expect(unreachable_pub, reason = "a test binary exports nothing; `pub` says what other files of it use")]
 
+mod backup;
 mod beside;
 mod care;
 mod displaced;

@@ -16,7 +16,7 @@ use crate::model::Run;
 use crate::sweep::{SCENARIOS, sweep, torn_tails, trims};
 use crate::world::{CONFIGS, World};
 use crate::{
-    care, epoch, expiring, filters, forged, hurt, ingest, kept, memory, operands, panics, transactions, values,
+    backup, care, epoch, expiring, filters, forged, hurt, ingest, kept, memory, operands, panics, transactions, values,
 };
 
 /// Flips bits of a held batch in the length of a value. The value then ends at the end of its seal, and seems to have
@@ -104,7 +104,8 @@ type Search = fn() -> bool;
 
 fn all() -> impl Iterator<Item = (Bug, Search)> {
     let others = Bug::ALL.into_iter().map(|bug| (bug, is_found as Search));
-    others.chain(Bug::OF_EXPIRY.into_iter().map(|bug| (bug, expiring::is_found as Search)))
+    let of_expiry = Bug::OF_EXPIRY.into_iter().map(|bug| (bug, expiring::is_found as Search));
+    others.chain(of_expiry).chain(Bug::OF_BACKUP.into_iter().map(|bug| (bug, backup::is_found as Search)))
 }
 
 /// Searches for bugs one after the other; first, for `clean`, without a bug. Returns the number of bugs.
@@ -141,7 +142,7 @@ fn search_in_processes() {
         let count = text.lines().find_map(|line| line.strip_prefix("found: ")?.parse::<usize>().ok());
         count.unwrap_or_else(|| panic!("no search took place:\n{text}"))
     });
-    assert_eq!(found.sum::<usize>(), Bug::ALL.len() + Bug::OF_EXPIRY.len());
+    assert_eq!(found.sum::<usize>(), all().count());
 }
 
 #[test]

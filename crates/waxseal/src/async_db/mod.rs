@@ -34,6 +34,7 @@ use waxseal_lsm::error::Result;
 use waxseal_lsm::options::{CfOptions, Settings};
 use waxseal_registry::Session as Who;
 
+use crate::backup::CreatedBackup;
 use crate::builder::Builder;
 use crate::care::{Digest, RepairOptions, Report, VerifyOptions};
 use crate::db::Db;
@@ -335,6 +336,12 @@ impl AsyncDb {
     pub async fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<()> {
         let dir = dir.as_ref().to_path_buf();
         self.run(move |db| db.checkpoint(dir)).await
+    }
+
+    /// Adds a backup of the store to a directory: see [`Db::backup`]. Use [`run`](AsyncDb::run) to pass options.
+    pub async fn backup(&self, dir: impl AsRef<Path>) -> Result<CreatedBackup> {
+        let dir = dir.as_ref().to_path_buf();
+        self.run(move |db| db.backup(dir)).await
     }
 
     /// Catches up with the process that writes: see [`Db::refresh`].

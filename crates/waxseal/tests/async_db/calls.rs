@@ -121,6 +121,7 @@ fn every_call_answers_as_the_synchronous_one() {
         assert!(db.verify().await.unwrap().is_clean());
         assert!(db.repair().await.unwrap().is_clean());
         db.checkpoint(path.with_file_name("copy")).await.unwrap();
+        assert_eq!(db.backup(path.with_file_name("backups")).await.unwrap().id, 1);
         let copy = AsyncDb::open_read_only(path.with_file_name("copy")).await.unwrap();
         copy.refresh().await.unwrap();
         let copied = copy.column_family("users").await.unwrap();

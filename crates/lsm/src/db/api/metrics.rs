@@ -82,6 +82,8 @@ pub struct Metrics {
     pub dropped_tables: u64,
     /// Bytes of these tables, including the blob file entries that they pointed to.
     pub dropped_bytes: u64,
+    /// Bytes of the files that running backups and checkpoints still keep from deletion.
+    pub pinned_bytes: u64,
     /// Tables whose indexes and filters are in memory.
     pub open_tables: usize,
     /// Open table and blob files (bounded by `Settings::open_tables`).
@@ -296,6 +298,7 @@ pub(in crate::db) fn metrics(write_path: &WritePath) -> Metrics {
         expired: get(&counters.expired),
         dropped_tables: get(&counters.dropped_tables),
         dropped_bytes: get(&counters.dropped_bytes),
+        pinned_bytes: get(&counters.pinned_bytes),
         open_tables: open_tables.0,
         open_files: write_path.catalog().open_tables.files().count(),
         index_bytes: open_tables.1 as u64,
@@ -352,6 +355,9 @@ impl fmt::Display for Metrics {
         }
         if self.background_pauses > 0 {
             writeln!(f, "background work paused ({} pauses)", self.background_pauses)?;
+        }
+        if self.pinned_bytes > 0 {
+            writeln!(f, "files kept for backups {} B", self.pinned_bytes)?;
         }
         writeln!(f, "flushes {} ({} B written)", self.flushes, self.flushed_bytes)?;
         writeln!(

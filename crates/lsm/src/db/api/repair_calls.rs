@@ -14,6 +14,7 @@ use crate::db::maintenance::checkpoint;
 use crate::db::maintenance::examine::{MemoryRef, TableRef, marks_lost};
 use crate::db::maintenance::ingest::{self, Ingested, Raw, meets};
 use crate::db::maintenance::ingest_tables::{self, IngestMode, IngestedTables};
+use crate::db::maintenance::pinned_files::PinnedFiles;
 use crate::db::maintenance::replace::{HeldTables, change_lost_ranges};
 use crate::db::maintenance::table_file::TableFileWriter;
 use crate::db::reads::cursor::raw_cursor;
@@ -29,10 +30,10 @@ use crate::options::{KIB, MIB};
 use crate::range_delete::RangeDelete;
 use crate::read::CursorBounds;
 use crate::record::{OwnedRecord, Record};
-use crate::seam::{Companions, Quarantine, Withheld};
+use crate::seam::{Companions, EngineEvent, Quarantine, Withheld};
 use crate::sst::{KnownTable, Rebuilt, Table, rebuild};
 use crate::values::{BlobBuffer, LoggedValues};
-use crate::version::{ManifestState, recover};
+use crate::version::{EditChange, ManifestState, recover};
 use crate::wal::{self, LiveRead, ReadUntil, Replayed, Stop};
 
 /// How often the log is reread when a writer changes it during the read.
@@ -427,5 +428,27 @@ impl Db {
     pub fn checkpoint(&self, dir: &Path) -> Result<()> {
         let (inner, _) = self.writable()?;
         checkpoint::checkpoint(inner.flusher(), dir)
+    }
+
+    /// Flushes all memtables, and keeps the tables and blob files of the resulting state from deletion until each is
+    /// dropped. Writers continue meanwhile.
+    pub fn pin_files(&self) -> Result<PinnedFiles> {
+        PinnedFiles::pin(self.writable()?.0.flusher())
+    }
+
+    /// Adds the event log entries of a backup to the state that it holds. `log_backup` adds them to the store.
+    pub(crate) fn lines_of_backup(
+        &self,
+        state: &mut ManifestState,
+        dir: &Path,
+        started: u64,
+    ) -> Result<Vec<EditChange>> {
+        let event = EngineEvent::BackedUp { dir: &dir.to_string_lossy() };
+        checkpoint::lines_of_copy(self.writable()?.0.flusher(), state, event, started)
+    }
+
+    /// Logs a backup in the store.
+    pub(crate) fn log_backup(&self, lines: Vec<EditChange>) -> Result<()> {
+        checkpoint::log_copy(self.writable()?.0.flusher(), lines)
     }
 }

@@ -11,6 +11,8 @@
 //! ingestion.rs      seqno, flush and edit of both
 //! placed_files.rs   files of the store that no edit names yet
 //! checkpoint.rs     makes an independent store of the same contents
+//! store_copy.rs     makes a store of copied files, for checkpoints and restored backups
+//! pinned_files.rs   keeps the files of one commit while they are copied
 //! ```
 
 pub(super) mod bulk_load;
@@ -19,7 +21,9 @@ pub(super) mod examine;
 pub(super) mod ingest;
 pub(super) mod ingest_tables;
 mod ingestion;
+pub(super) mod pinned_files;
 mod placed_files;
 pub(super) mod replace;
 mod run_merge;
+pub(super) mod store_copy;
 pub(super) mod table_file;

@@ -14,7 +14,8 @@ pub(in crate::db) fn destroy(dir: &Path, env: &Env) -> Result<()> {
     let env = &env.clone().within(dir);
     let refuse = |contents: &Contents| Error::invalid(format!("{} holds {contents}", dir.display()));
     let check = || match version::contents(env, dir)? {
-        Contents::Store | Contents::Damaged | Contents::Marked(Marked::UnfinishedCheckpoint) => Ok(()),
+        Contents::Store | Contents::Damaged => Ok(()),
+        Contents::Marked(Marked::UnfinishedCheckpoint | Marked::UnfinishedRestore) => Ok(()),
         Contents::Empty if holds_unfinished(dir, env)? => Ok(()),
         contents => Err(refuse(&contents)),
     };
@@ -111,6 +112,8 @@ fn admit(dir: &Path, settings: &Settings, env: &Env) -> Result<bool> {
         contents @ Contents::Marked(Marked::UnfinishedCheckpoint) => {
             Err(refuse(&contents, ": destroy it, and take the checkpoint again"))
         }
+        contents @ Contents::Marked(Marked::UnfinishedRestore) => Err(refuse(&contents, ": restore the backup again")),
+        contents @ Contents::Marked(Marked::Backups) => Err(refuse(&contents, ": restore one into another directory")),
         contents @ Contents::Foreign(Foreign::Other(_)) if settings.create_if_missing => {
             let entries = env.fs.entries(dir).during(|| "listing the store's directory")?;
             let is_ours =
@@ -134,7 +137,7 @@ pub(super) fn no_store(dir: &Path) -> Error {
 /// Creates a directory and its missing parents, and makes each name durable. An existing directory without a store may
 /// have been created by a call that was killed before it synced the name. Its name is synced as well, as far as the
 /// parent directories can be synced.
-pub(in crate::db) fn create_directory(dir: &Path, env: &Env) -> Result<()> {
+pub(crate) fn create_directory(dir: &Path, env: &Env) -> Result<()> {
     let mut missing = Vec::new();
     for path in dir.ancestors().take_while(|path| !path.as_os_str().is_empty()) {
         if env.fs.exists(path).during(|| format!("looking for {}", path.display()))? {
@@ -172,14 +175,14 @@ fn is_not_ours(error: &std::io::Error) -> bool {
 /// The locks of an open store. The file lock is released first, so that a process that gets the directory lock gets
 /// both.
 #[derive(Debug)]
-pub(in crate::db) struct StoreLocks {
+pub(crate) struct StoreLocks {
     _file: Box<dyn Lock>,
     _dir: Box<dyn Lock>,
 }
 
 /// Locks the directory, which survives a rename, and the lock file, the only lock that older versions and some file
 /// systems support.
-pub(in crate::db) fn take_lock(dir: &Path, env: &Env) -> Result<StoreLocks> {
+pub(crate) fn take_lock(dir: &Path, env: &Env) -> Result<StoreLocks> {
     let path = dir.join(StoreFileName::Lock.to_string());
     let Some(locked) = env.fs.lock_dir(dir).during(|| "locking the store's directory")? else {
         return Err(already_open(dir, &holder_in(&path, env)));

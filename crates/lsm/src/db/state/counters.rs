@@ -1,5 +1,6 @@
 //! Counters of background work.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::compaction::output::{FilterCounts, PassResult};
@@ -32,6 +33,8 @@ pub(crate) struct Counters {
     pub(in crate::db) filter_unreadable: AtomicU64,
     pub(in crate::db) dropped_tables: AtomicU64,
     pub(in crate::db) dropped_bytes: AtomicU64,
+    /// Bytes of the files that a running backup or checkpoint still keeps.
+    pub(in crate::db) pinned_bytes: Arc<AtomicU64>,
 }
 
 impl Counters {

@@ -402,7 +402,7 @@ fn a_filter_of_others_is_not_cut() {
     let (file, finished) = cut(&records, &settings, 4);
     for given in [Some(policy), None] {
         let (cache, read_by) = (Arc::new(Cache::new(1 << 20)), (expected(&finished), Order::bytewise(), given));
-        let watch = Arc::new(watch::NoWatch);
+        let watch = Arc::new(NoWatch);
         let table = Table::open_watched(NAME.into(), file.clone(), read_by, cache, Arc::new(Sealer), watch).unwrap();
         assert!(ranges(&table) > 2);
         check(&table, &records, "a filter of others");
