@@ -43,6 +43,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("In and out", &["load", "dump", "export", "import", "ingest"]),
     ("Files", &["fs"]),
     ("The store", &["stats", "families", "options", "levels", "compact", "checkpoint"]),
+    ("Backups", &["backup", "backups", "restore"]),
     ("Integrity", &["verify", "scrub", "repair", "salvage", "digest"]),
     ("Registry and log", &["register", "unregister", "registrations", "log", "provenance", "explain", "lineage"]),
     ("This tool", &["tour", "completions", "man", "help"]),
@@ -173,6 +174,44 @@ pub(crate) enum Verb {
     },
     /// Make a copy of the store in a new directory.
     Checkpoint { dest: PathBuf },
+    /// Add a backup of the store to a directory of backups.
+    ///
+    /// Files that an earlier backup in the directory has are not copied again. A damaged file of the store is refused
+    /// with exit code 3, and the backup is not made.
+    Backup {
+        /// A new directory, or one with backups of this store.
+        dest: PathBuf,
+        /// Copy at most this many bytes per second.
+        #[arg(long, value_name = "BYTES")]
+        rate: Option<u64>,
+        /// Then remove all backups except the newest N.
+        #[arg(long, value_name = "N")]
+        keep: Option<usize>,
+    },
+    /// List the backups in a directory.
+    ///
+    /// Exit code 3 if one is damaged.
+    Backups {
+        /// The directory.
+        dir: PathBuf,
+        /// Read every byte of every backup, and compare it with the recorded hashes.
+        #[arg(long)]
+        verify: bool,
+        /// First remove all backups except the newest N.
+        #[arg(long, value_name = "N")]
+        keep: Option<usize>,
+    },
+    /// Restore a backup into the directory of -d, which must be new or empty.
+    Restore {
+        /// A directory of backups.
+        backup: PathBuf,
+        /// The backup's number, as `backups` lists it. Default: the newest.
+        #[arg(long, value_name = "N")]
+        id: Option<u64>,
+        /// Copy at most this many bytes per second.
+        #[arg(long, value_name = "BYTES")]
+        rate: Option<u64>,
+    },
     /// Check every byte of the store, even while another process writes. Changes nothing.
     ///
     /// Exit code 3 if anything is damaged, 4 if a file could not be read.

@@ -10,6 +10,7 @@
 )]
 
 mod args;
+mod backup;
 mod care;
 mod damage;
 mod exchange;
@@ -90,6 +91,9 @@ fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
         Verb::Levels => levels::levels(args, output),
         Verb::Compact { files } => levels::compact(args, files, output),
         Verb::Checkpoint { dest } => levels::checkpoint(args, dest, output),
+        Verb::Backup { dest, rate, keep } => backup::backup(args, dest, *rate, *keep, output),
+        Verb::Backups { dir, verify, keep } => backup::backups(dir, *verify, *keep, output),
+        Verb::Restore { backup, id, rate } => backup::restore(args, backup, *id, *rate, output),
         Verb::Verify => care::verify(args, output),
         Verb::Scrub(scrub) => care::scrub(args, scrub, output),
         Verb::Repair { accept_loss } => care::repair(args, *accept_loss, output),

@@ -18,7 +18,7 @@ pub(crate) fn bar(label: &str, total: Option<u64>, unit: &str) -> ProgressBar {
 }
 
 /// Returns a callback that shows the progress of a pass over a store, in bytes. The bar vanishes with the closure.
-pub(crate) fn watch(label: &str) -> impl FnMut(Progress) -> ControlFlow<()> {
+pub(crate) fn watch(label: &str) -> impl FnMut(Progress) -> ControlFlow<()> + use<> {
     let bar = draw(label, Some(0), "  {msg:<12} {bar:32} {binary_bytes} of {binary_total_bytes}  {eta} left");
     move |progress| {
         bar.set_length(progress.total);

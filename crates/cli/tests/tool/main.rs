@@ -2,6 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "the tests make the files that the tool reads")]
 
+mod backups;
 mod descriptors;
 mod edges;
 mod exchange;
