@@ -916,6 +916,12 @@ struct ArrowArrayStream {
 #define WAXSEAL_COLUMN_ALL 15
 
 /**
+ * A list of backups, the oldest first. It does not depend on the directory, is readable from any thread, and is freed by
+ * `waxseal_backups_destroy`.
+ */
+typedef struct waxseal_backups_t waxseal_backups_t;
+
+/**
  * Writes to any column families of one store that commit atomically: a crash preserves all of them or none. A
  * later write to a key overrides an earlier one. Used by one thread at a time. Destroyed by `waxseal_batch_destroy`.
  *
@@ -1236,6 +1242,74 @@ typedef struct {
      */
     waxseal_bound_t upper;
 } waxseal_range_t;
+
+/**
+ * The result of a backup.
+ */
+typedef struct {
+    /**
+     * The backup's number in its directory.
+     */
+    uint64_t id;
+    /**
+     * The last commit in it.
+     */
+    uint64_t seqno;
+    /**
+     * Number of files in it.
+     */
+    uint64_t files;
+    /**
+     * Bytes of these files.
+     */
+    uint64_t bytes;
+    /**
+     * Number of files that were copied.
+     */
+    uint64_t copied_files;
+    /**
+     * Bytes of the copied files.
+     */
+    uint64_t copied_bytes;
+} waxseal_backup_created_t;
+
+/**
+ * One backup. Its slices are valid until its list is destroyed.
+ */
+typedef struct {
+    /**
+     * The backup's number in its directory; a later backup has a greater one.
+     */
+    uint64_t id;
+    /**
+     * The time of the backup, in microseconds since 1970.
+     */
+    uint64_t created_micros;
+    /**
+     * The last commit in the backup.
+     */
+    uint64_t seqno;
+    /**
+     * Number of files.
+     */
+    uint64_t files;
+    /**
+     * Bytes of the files.
+     */
+    uint64_t bytes;
+    /**
+     * Bytes of the files that this backup copied.
+     */
+    uint64_t copied_bytes;
+    /**
+     * The store's id: 32 hexadecimal digits.
+     */
+    waxseal_slice_t store;
+    /**
+     * The reason why the backup's description is unusable; empty if it is usable. With a reason, only `id` is set.
+     */
+    waxseal_slice_t error;
+} waxseal_backup_info_t;
 
 /**
  * A row under an iterator, valid until the iterator is moved or destroyed.
@@ -3432,6 +3506,95 @@ int32_t waxseal_bulk_load(waxseal_db_t *db,
 int32_t waxseal_table_writer_destroy(waxseal_table_writer_t *writer);
 
 /**
+ * Adds a backup of the store to a directory, which is created if it is missing. The backup is durable when the call
+ * returns; after a crash it is complete or absent. Files that an earlier backup in the directory has are not copied
+ * again. Readers and writers continue meanwhile. `options` may be null; a backup accepts progress and bytes per
+ * second. `*created` may be null.
+ *
+ * Thread-safe, if no other thread uses the options meanwhile. Errors: `WAXSEAL_INVALID` if the directory holds other
+ * files and no backup, or backups of another store; `WAXSEAL_LOCKED` while another backup or a purge runs in the
+ * directory; `WAXSEAL_CORRUPTION` for a damaged file of the store; `WAXSEAL_INTERRUPTED` if the progress function ends
+ * the call; `WAXSEAL_IO`, `WAXSEAL_READ_ONLY`, `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_backup_create(waxseal_db_t *db,
+                              const uint8_t *path,
+                              size_t path_len,
+                              const waxseal_care_options_t *options,
+                              waxseal_backup_created_t *created,
+                              waxseal_error_t **error);
+
+/**
+ * Lists the backups in a directory.
+ *
+ * Thread-safe. On success the caller owns `*backups` and frees it with `waxseal_backups_destroy`. Errors:
+ * `WAXSEAL_INVALID` if the directory holds no backup, `WAXSEAL_IO`.
+ */
+int32_t waxseal_backup_list(const uint8_t *path, size_t path_len, waxseal_backups_t **backups, waxseal_error_t **error);
+
+/**
+ * Reads every byte of a backup, and compares it with the hashes in the backup's description. `options` may be null; it
+ * accepts progress and bytes per second.
+ *
+ * Thread-safe, if no other thread uses the options meanwhile. Errors: `WAXSEAL_CORRUPTION` with the name of the first
+ * damaged or missing file; `WAXSEAL_INVALID` if there is no such backup; `WAXSEAL_INTERRUPTED`, `WAXSEAL_IO`.
+ */
+int32_t waxseal_backup_verify(const uint8_t *path,
+                              size_t path_len,
+                              uint64_t id,
+                              const waxseal_care_options_t *options,
+                              waxseal_error_t **error);
+
+/**
+ * Restores a backup into a directory, which must not exist or must be empty. Every byte is checked. The store is
+ * durable when the call returns, and has an id of its own. After an error nothing is left in the directory. `options`
+ * may be null; it accepts progress and bytes per second.
+ *
+ * Thread-safe, if no other thread uses the options meanwhile. Errors: as of `waxseal_backup_verify`, and
+ * `WAXSEAL_INVALID` if the directory is not empty.
+ */
+int32_t waxseal_backup_restore(const uint8_t *path,
+                               size_t path_len,
+                               uint64_t id,
+                               const uint8_t *to,
+                               size_t to_len,
+                               const waxseal_care_options_t *options,
+                               waxseal_error_t **error);
+
+/**
+ * Removes all backups except the `keep` newest, and all files that none of these needs. `*removed` is the number of
+ * removed backups; it may be null.
+ *
+ * Thread-safe. Errors: `WAXSEAL_LOCKED` while a backup or another purge runs in the directory; `WAXSEAL_CORRUPTION` if
+ * the description of a backup to be kept is damaged; `WAXSEAL_INVALID`, `WAXSEAL_IO`.
+ */
+int32_t waxseal_backup_purge(const uint8_t *path,
+                             size_t path_len,
+                             size_t keep,
+                             uint64_t *removed,
+                             waxseal_error_t **error);
+
+/**
+ * Number of backups; 0 for null and for a destroyed list.
+ *
+ * Thread-safe.
+ */
+size_t waxseal_backups_count(const waxseal_backups_t *backups);
+
+/**
+ * The backup at a 0-based index. `WAXSEAL_NOT_FOUND` past the end.
+ *
+ * Thread-safe.
+ */
+int32_t waxseal_backups_get(const waxseal_backups_t *backups, size_t at, waxseal_backup_info_t *backup);
+
+/**
+ * Destroys a list of backups. Null is allowed; a destroyed list is `WAXSEAL_CLOSED`.
+ *
+ * Thread-safe.
+ */
+int32_t waxseal_backups_destroy(waxseal_backups_t *backups);
+
+/**
  * Creates an empty batch of a store.
  *
  * Thread-safe. On success the caller owns `*batch` and frees it with `waxseal_batch_destroy`. Errors:
@@ -4485,7 +4648,8 @@ int32_t waxseal_care_options_add_store(waxseal_care_options_t *options,
 int32_t waxseal_care_options_set_progress(waxseal_care_options_t *options, waxseal_progress_fn progress, void *context);
 
 /**
- * Limits a scrub to this many bytes per second; 0, the default, means no limit.
+ * Limits a scrub, a backup, its verification or its restore to this many bytes per second; 0, the default, means no
+ * limit.
  *
  * One thread at a time.
  */

@@ -80,6 +80,7 @@ pub(crate) enum Pass {
     Scrub,
     Repair,
     Salvage,
+    Backup,
 }
 
 impl Care {
@@ -89,7 +90,7 @@ impl Care {
         let known = [
             (self.families.is_some(), pass == Pass::Verify, "families"),
             (self.stores.is_some(), pass == Pass::Salvage, "a store's id"),
-            (self.bytes_per_second.is_some(), pass == Pass::Scrub, "a pace"),
+            (self.bytes_per_second.is_some(), matches!(pass, Pass::Scrub | Pass::Backup), "a pace"),
             (self.most_bytes.is_some(), pass == Pass::Scrub, "a number of bytes to stop after"),
             (self.resume.is_some(), pass == Pass::Scrub, "a place to go on"),
             (self.repair.is_some(), pass == Pass::Scrub, "whether it repairs"),
@@ -198,7 +199,7 @@ setters! {
         context: *mut c_void,
     ) => progress = Some(CareHook { function: progress, context });
 
-    /// Limits a scrub to this many bytes per second; 0, the default, means no limit.
+    /// Limits a scrub, a backup, its verification or its restore to this many bytes per second; 0, the default, means no limit.
     fn waxseal_care_options_set_bytes_per_second(options: *mut waxseal_care_options_t, bytes: u64) =>
         bytes_per_second = (bytes > 0).then_some(bytes);
 

@@ -70,14 +70,20 @@ pub(crate) enum HandleKind {
     Pause,
     Transaction,
     TableWriter,
+    Backups,
 }
 
 impl HandleKind {
     /// True for results of calls, which are created, read a few times and destroyed. All other objects are looked up
     /// many times.
     fn is_answer(self) -> bool {
-        use HandleKind::{Bytes, Cases, Error, Events, Explanation, Fences, Registrations, Report, Tables, Values};
-        matches!(self, Bytes | Cases | Error | Events | Explanation | Fences | Registrations | Report | Tables | Values)
+        use HandleKind::{
+            Backups, Bytes, Cases, Error, Events, Explanation, Fences, Registrations, Report, Tables, Values,
+        };
+        matches!(
+            self,
+            Backups | Bytes | Cases | Error | Events | Explanation | Fences | Registrations | Report | Tables | Values
+        )
     }
 }
 

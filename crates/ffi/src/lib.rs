@@ -77,6 +77,7 @@ pub mod write;
 
 pub mod ingest;
 
+pub mod backup;
 pub mod batch;
 
 pub mod get;

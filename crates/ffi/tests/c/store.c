@@ -361,6 +361,60 @@ static void rows_are_loaded_in_bulk(void) {
     end_store(db, family);
 }
 
+static int32_t stops(void *context, const waxseal_progress_t *progress) {
+    CHECK(progress->done <= progress->total);
+    return ++*(int *)context;
+}
+
+static void backups_are_restored(void) {
+    char path[4200], to[4200];
+    const char *dir = fresh_path();
+    waxseal_db_t *db = opened(dir, NULL);
+    waxseal_family_t *family = users(db);
+    waxseal_care_options_t *options = NULL;
+    waxseal_backup_created_t first, second;
+    waxseal_backups_t *backups = NULL;
+    waxseal_backup_info_t info;
+    waxseal_bytes_t *value = NULL;
+    uint64_t removed = 0;
+    int calls = 0;
+    snprintf(path, sizeof path, "%s.backups", dir);
+    snprintf(to, sizeof to, "%s.restored", dir);
+    CHECK_OK(waxseal_put(family, LIT("a"), LIT("1"), &error));
+    CHECK_OK(waxseal_care_options_create(&options, &error));
+    CHECK_OK(waxseal_care_options_set_progress(options, stops, &calls));
+    CHECK_OK(waxseal_care_options_set_bytes_per_second(options, 1000000000));
+    CHECK_FAILS(WAXSEAL_INTERRUPTED, waxseal_backup_create(db, STR(path), options, NULL, &error));
+    CHECK_NUMBER(1, calls);
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_backup_list(STR(path), &backups, &error));
+    CHECK_OK(waxseal_backup_create(db, STR(path), NULL, &first, &error));
+    CHECK_OK(waxseal_put(family, LIT("a"), LIT("2"), &error));
+    CHECK_OK(waxseal_backup_create(db, STR(path), NULL, &second, &error));
+    CHECK(first.id == 1 && second.id == 2 && second.copied_files < second.files);
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_backup_create(db, STR(dir), NULL, NULL, &error));
+    CHECK_OK(waxseal_backup_list(STR(path), &backups, &error));
+    CHECK_NUMBER(2, waxseal_backups_count(backups));
+    CHECK_OK(waxseal_backups_get(backups, 0, &info));
+    CHECK(info.id == 1 && info.bytes == first.bytes && info.store.len == 32 && info.error.len == 0);
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_backups_get(backups, 2, &info));
+    CHECK_OK(waxseal_backups_destroy(backups));
+    CHECK_STATUS(WAXSEAL_CLOSED, waxseal_backups_destroy(backups));
+    CHECK_OK(waxseal_backup_verify(STR(path), 1, NULL, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_backup_verify(STR(path), 3, NULL, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_backup_restore(STR(path), 1, STR(dir), NULL, &error));
+    CHECK_OK(waxseal_backup_restore(STR(path), 1, STR(to), NULL, &error));
+    CHECK_OK(waxseal_backup_purge(STR(path), 1, &removed, &error));
+    CHECK_NUMBER(1, removed);
+    CHECK_OK(waxseal_care_options_destroy(options));
+    end_store(db, family);
+    db = opened(to, NULL);
+    family = users(db);
+    CHECK_OK(waxseal_get(family, NULL, LIT("a"), &value, &error));
+    CHECK_BYTES("1", waxseal_bytes_slice(value));
+    CHECK_OK(waxseal_bytes_destroy(value));
+    end_store(db, family);
+}
+
 static void upkeep_answers(void) {
     waxseal_family_t *family;
     waxseal_db_t *db = memory_store(&family);
@@ -475,6 +529,7 @@ int main(void) {
     RUN(background_work_pauses);
     RUN(table_files_are_ingested);
     RUN(rows_are_loaded_in_bulk);
+    RUN(backups_are_restored);
     RUN(upkeep_answers);
     RUN(an_open_says_what_it_found);
     RUN(a_closed_store_answers_closed);
