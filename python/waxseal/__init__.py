@@ -53,6 +53,7 @@ from ._errors import (
     ReadOnlyError,
 )
 from ._arrow import Scan
+from ._backup import Backup, BackupInfo, CreatedBackup
 from ._care import Damage, Digest, Loss, Pass, ProgressFunction, Report, Wanted
 from ._options import Comparator, FilterFunction, Ring, Verify
 from ._registry import Event, Explanation, Place, Provenance, Registration
@@ -67,6 +68,8 @@ from ._store import DB, MODES, Path, Recovery, RingStats, Session, at_path, dest
 __version__: str = _c.function("waxseal_version")().decode()
 
 __all__ = [
+    "Backup",
+    "BackupInfo",
     "Batch",
     "BusyError",
     "CallbackError",
@@ -74,6 +77,7 @@ __all__ = [
     "ClosedError",
     "ConflictError",
     "CorruptionError",
+    "CreatedBackup",
     "DB",
     "Damage",
     "Digest",

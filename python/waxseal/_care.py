@@ -222,6 +222,17 @@ class Pass:
         if handler is not None:
             self._hook("handler", _abi.waxseal_handler_fn, self._deciding(handler))
 
+    def call(self, name: str, *arguments: Any, result: Tuple[Any, ...] = ()) -> None:
+        """Calls the function `name`, whose last parameters are options, the result's place, and error."""
+        try:
+            _c.call(name, *arguments, self._options.handle, *result, make=self._make)
+        except BaseException:
+            if self._raised is not None:  # the library's error says only that the call was ended
+                raise self._raised from None
+            raise
+        if self._raised is not None:
+            raise self._raised
+
     def run(self, name: str, *arguments: Any) -> Report:
         """Runs the pass `name`, whose last parameters are options, report and error."""
         report = C.c_void_p()

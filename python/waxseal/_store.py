@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, NamedTuple, Optional, Tuple, Union
 
 from . import _abi, _c
+from ._backup import CreatedBackup, create_backup
 from ._care import HandlerFunction, Pass, ProgressFunction, Report, SourceFunction
 from ._errors import Error, InvalidArgument, MakeError, NoStoreError, make_error
 from ._family import Batch, Family, encoded_name, family_names, open_family
@@ -309,6 +310,23 @@ class DB(Family, Asker, Transacting):
         where = os.fsencode(path)
         self._handles.store.check()
         _c.call("waxseal_checkpoint", self._handles.db, where, len(where), make=at_path(path, self._handles.make))
+
+    def backup(
+        self,
+        path: Path,
+        *,
+        bytes_per_second: Optional[int] = None,
+        progress: Optional[ProgressFunction] = None,
+    ) -> CreatedBackup:
+        """Adds a backup of the store to a directory, which is created if it is missing. Reads and writes continue.
+
+        Files that an earlier backup in the directory has are not copied again. After a crash the backup is complete or
+        absent. `waxseal.Backup` lists, verifies, restores and purges the backups of a directory. A progress function
+        receives the bytes done, the total bytes, and 0; if it returns False, the call raises `InterruptedCallError`.
+        """
+        self._handles.store.check()
+        make = at_path(path, self._handles.make)
+        return create_backup(self._handles.db, path, Pass(make, bytes_per_second=bytes_per_second, progress=progress))
 
     def metrics(self) -> str:
         """Returns the metrics as text for people."""
