@@ -1244,6 +1244,29 @@ typedef struct {
 } waxseal_range_t;
 
 /**
+ * A row under an iterator, valid until the iterator is moved or destroyed.
+ */
+typedef struct {
+    /**
+     * The key.
+     */
+    waxseal_slice_t key;
+    /**
+     * The value.
+     */
+    waxseal_slice_t value;
+} waxseal_row_t;
+
+/**
+ * Supplies the next rows of a bulk load: sets `*rows` to an array of `*count` rows, which stay valid until the next
+ * call or the end of the load, and returns `WAXSEAL_OK`. A count of 0, which is preset, ends the rows. A negative
+ * status ends the load, which then has changed nothing and returns `WAXSEAL_CALLBACK`.
+ *
+ * Called on the thread that loads. It must not call the store that is loaded.
+ */
+typedef int32_t (*waxseal_rows_fn)(void *context, const waxseal_row_t **rows, size_t *count, waxseal_error_t **error);
+
+/**
  * The result of a backup.
  */
 typedef struct {
@@ -1310,29 +1333,6 @@ typedef struct {
      */
     waxseal_slice_t error;
 } waxseal_backup_info_t;
-
-/**
- * A row under an iterator, valid until the iterator is moved or destroyed.
- */
-typedef struct {
-    /**
-     * The key.
-     */
-    waxseal_slice_t key;
-    /**
-     * The value.
-     */
-    waxseal_slice_t value;
-} waxseal_row_t;
-
-/**
- * Supplies the next rows of a bulk load: sets `*rows` to an array of `*count` rows, which stay valid until the next
- * call or the end of the load, and returns `WAXSEAL_OK`. A count of 0, which is preset, ends the rows. A negative
- * status ends the load, which then has changed nothing and returns `WAXSEAL_CALLBACK`.
- *
- * Called on the thread that loads. It must not call the store that is loaded.
- */
-typedef int32_t (*waxseal_rows_fn)(void *context, const waxseal_row_t **rows, size_t *count, waxseal_error_t **error);
 
 /**
  * Rows in one buffer, valid until the iterator is moved or destroyed. The key of row `i` begins at `data[offsets[2 *

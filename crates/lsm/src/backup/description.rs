@@ -240,9 +240,15 @@ mod tests {
             Description::decode("BACKUP-000001", &description.encode()).unwrap_err()
         };
         for error in [
-            with(|description| drop(description.hashes.pop_first())),
-            with(|description| drop(description.hashes.insert(StoreFileName::Table(5), 1))),
-            with(|description| drop(description.hashes.insert(StoreFileName::Values(3), 1))),
+            with(|description| {
+                let _ = description.hashes.pop_first();
+            }),
+            with(|description| {
+                let _ = description.hashes.insert(StoreFileName::Table(5), 1);
+            }),
+            with(|description| {
+                let _ = description.hashes.insert(StoreFileName::Values(3), 1);
+            }),
             with(|description| {
                 let table = TableMeta { number: 3, uid: uid(6), ..TableMeta::default() };
                 let twice = EditChange::TableAdded { family: 1, level: 1, table: Arc::new(table) };

@@ -1065,7 +1065,8 @@ fn ingested_records_are_lost_where_another_version_may_be_newer() {
         db.commit(&mut batch, Durability::Os).unwrap();
     };
     let merged = |db: &Db, family: &Family| db.compact(family, &(Bound::Unbounded, Bound::Unbounded)).unwrap();
-    let cases: [(&str, &dyn Fn(&Db, &Family), &str, &str); 6] = [
+    type Prepare<'a> = &'a dyn Fn(&Db, &Family);
+    let cases: [(&str, Prepare<'_>, &str, &str); 6] = [
         ("nothing", &nothing, "ii!iio", "ii!iio"),
         ("a later record in the log", &later, "ii!!io", "ii!!io"),
         ("a later record in a table", &flushed, "ii!!io", "ii!!io"),

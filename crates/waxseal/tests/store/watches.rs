@@ -91,7 +91,9 @@ impl World {
             Operation::ENGINE_EXPORT => drop(self.export()?),
             Operation::ENGINE_INGEST => drop(users.import(self.export()?)?),
             Operation::ENGINE_CHECKPOINT => self.db.checkpoint(self.dir.path().join("checkpoint"))?,
-            Operation::ENGINE_BACKUP => drop(self.db.backup(self.dir.path().join("backups"))?),
+            Operation::ENGINE_BACKUP => {
+                self.db.backup(self.dir.path().join("backups"))?;
+            }
             Operation::ENGINE_SCRUB => drop(self.db.scrub(Default::default())?),
             Operation::ENGINE_REPAIR | Operation::ENGINE_FENCE => {
                 self.damage()?;
