@@ -21,7 +21,7 @@ def test_a_table_file_is_ingested(db, tmp_path):
         writer.put(b"e", b"5")
     assert db.ingest([file]) == 4 and file.exists()
     assert dict(db.items()) == {b"a": b"1", b"b": b"2", b"c": b"3"}
-    assert db.get_meta(b"b", waxseal.LABELS).bytes == b"\x06source\x04file"
+    assert db.get_meta(b"b", waxseal.LABELS).data == b"\x06source\x04file"
     with pytest.raises(waxseal.InvalidArgument, match="already"):
         db.ingest([file])
     with pytest.raises(TypeError):

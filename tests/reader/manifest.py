@@ -188,20 +188,22 @@ class Manifest:
                 last = next(reversed(self.tables.values()), None)
                 if last is None or last.number != number or not last.ingest:
                     raise c.damage(f"ingestion of table {number}, which was not just added")
+            elif tag == 39:
+                family, name = c.varint(), c.bytes()
+                if family not in self.families:
+                    raise c.damage(f"compaction filter {name} of family {family}, which is gone")
+                self.filters[family] = name
+            elif tag == 41:
+                family = c.varint()
+                if family not in self.families:
+                    raise c.damage(f"filtered records of family {family}, which is gone")
+                for total in self.filtered.setdefault(family, ({}, {})):
+                    add_ledger(total, ledger(c))
             elif tag == 43:
                 family, options = c.varint(), dict(Cursor(c.bytes(), c.file, c.origin).fields())
                 if family not in self.families:
                     raise c.damage(f"options of family {family}, which is gone")
                 self.families[family] = (*self.families[family][:2], options)
-            elif tag == 39:
-                family, name = c.varint(), c.bytes()
-                    raise c.damage(f"compaction filter {name} of family {family}, which is gone")
-                self.filters[family] = name
-            elif tag == 41:
-                family = c.varint()
-                    raise c.damage(f"filtered records of family {family}, which is gone")
-                for total in self.filtered.setdefault(family, ({}, {})):
-                    add_ledger(total, ledger(c))
             elif tag % 2:
                 continue  # may be skipped
             else:

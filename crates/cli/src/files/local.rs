@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat, Timespec, Timestamps, UTIME_OMIT};
 use waxseal_files::{FileKind, FileStore};
 
 use super::tree::{Node, Nodes, Sink, Tree, join};
@@ -92,6 +92,7 @@ fn local(what: impl std::fmt::Display, error: impl Into<io::Error>) -> Failure {
     }
 }
 
+#[allow(clippy::unnecessary_cast, reason = "the fields have other types on other systems")]
 fn node(path: Vec<u8>, stat: &Stat) -> Node {
     let kind = match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => Some(FileKind::File),
@@ -103,7 +104,8 @@ fn node(path: Vec<u8>, stat: &Stat) -> Node {
     };
     let size = if matches!(kind, Some(FileKind::File | FileKind::Link)) { stat.st_size as u64 } else { 0 };
     let mtime = stat.st_mtime.saturating_mul(1_000_000_000).saturating_add(stat.st_mtime_nsec as i64);
-    Node { path, kind, mode: stat.st_mode & 0o7777, uid: stat.st_uid, gid: stat.st_gid, mtime, size, stored: None }
+    let mode = stat.st_mode as u32 & 0o7777;
+    Node { path, kind, mode, uid: stat.st_uid, gid: stat.st_gid, mtime, size, stored: None }
 }
 
 impl Tree for LocalTree {
@@ -173,7 +175,7 @@ impl Tree for LocalTree {
     fn mkdir(&self, path: &[u8], like: Option<&Node>) -> Result<(), Failure> {
         // Its owner must be able to fill it. `set_mode` follows.
         let mode = like.map_or(0o777, |node| node.mode & 0o777 | 0o700);
-        self.at(path, |directory, name| Ok(rustix::fs::mkdirat(directory, name, Mode::from_raw_mode(mode))?))
+        self.at(path, |directory, name| Ok(rustix::fs::mkdirat(directory, name, Mode::from_raw_mode(mode as RawMode))?))
     }
 
     fn symlink(&self, target: &[u8], path: &[u8], _: &Node) -> Result<(), Failure> {
@@ -184,7 +186,7 @@ impl Tree for LocalTree {
         self.at(path, |directory, name| {
             let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
             let opened = rustix::fs::openat(directory, name, flags, Mode::empty())?;
-            Ok(rustix::fs::fchmod(opened, Mode::from_raw_mode(mode & 0o777))?)
+            Ok(rustix::fs::fchmod(opened, Mode::from_raw_mode((mode & 0o777) as RawMode))?)
         })
     }
 
@@ -257,7 +259,7 @@ struct LocalFile {
 impl LocalFile {
     fn complete(&mut self) -> io::Result<()> {
         if let Some((mode, mtime)) = self.attributes {
-            rustix::fs::fchmod(&self.file, Mode::from_raw_mode(mode & 0o777))?;
+            rustix::fs::fchmod(&self.file, Mode::from_raw_mode((mode & 0o777) as RawMode))?;
             let omit = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
             let second = 1_000_000_000;
             let time = Timespec { tv_sec: mtime.div_euclid(second), tv_nsec: mtime.rem_euclid(second) };
