@@ -42,7 +42,7 @@ class Backup:
 
     def set(self, tag, c):
         if tag == 2:
-            self.number, self.micros, self.copied = c.u64(), c.u64(), c.u64()
+            self.number, self.micros, self.copied, self.seqno = c.u64(), c.u64(), c.u64(), c.u64()
         elif tag == 4:
             self.store, self.ancestors = c.take(16), []
             while c.remaining():

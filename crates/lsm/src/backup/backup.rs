@@ -43,7 +43,7 @@ impl BackupInfo {
                 id,
                 created_micros: description.created_micros,
                 store: description.identity.store,
-                seqno: description.state.last_seqno,
+                seqno: description.seqno,
                 files: files.len(),
                 bytes: files.iter().map(|file| file.size).fold(0, u64::saturating_add),
                 copied_bytes: description.copied_bytes,

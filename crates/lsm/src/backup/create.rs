@@ -55,7 +55,7 @@ impl Backup {
         let listing = directory.listing()?;
         let known = Known::read(&directory, &listing);
         let started = db.clock().monotonic_nanos();
-        let PinnedFiles { mut state, identity, files } = db.pin_files()?;
+        let PinnedFiles { mut state, through, identity, files } = db.pin_files()?;
         known.check_lineage(&identity, dir)?;
         for name in &listing.unfinished {
             directory.remove(name)?;
@@ -63,7 +63,7 @@ impl Backup {
         let next = listing.ids().next_back().unwrap_or(0).checked_add(1);
         let mut created = CreatedBackup {
             id: next.ok_or_else(|| Error::invalid(format!("{} has the last possible number", dir.display())))?,
-            seqno: state.last_seqno,
+            seqno: through,
             files: files.len(),
             bytes: files.iter().map(PinnedFile::size).sum(),
             ..CreatedBackup::default()
@@ -100,6 +100,7 @@ impl Backup {
             id: created.id,
             created_micros: db.clock().wall_micros(),
             copied_bytes: created.copied_bytes,
+            seqno: through,
             identity,
             hashes,
             state,

@@ -12,6 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::header::{FileHeader, FileKind, HEADER_BYTES};
 use crate::identity::{Ancestor, StoreIdentity};
 use crate::names::StoreFileName;
+use crate::record::Seqno;
 use crate::version::{Edit, ManifestState};
 
 /// A backup.
@@ -25,6 +26,8 @@ pub(super) struct Description {
     pub(super) created_micros: u64,
     /// Bytes of the files that this backup copied.
     pub(super) copied_bytes: u64,
+    /// The last commit in the files.
+    pub(super) seqno: Seqno,
     /// The store, and those that it descends from.
     pub(super) identity: StoreIdentity,
     /// The hash of every file, by the file's name in the store.
@@ -70,7 +73,7 @@ impl Description {
             put_bytes(&mut out, body);
         };
         let words = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
-        put(BACKUP, &words(&[self.id, self.created_micros, self.copied_bytes]));
+        put(BACKUP, &words(&[self.id, self.created_micros, self.copied_bytes, self.seqno]));
         let mut store = self.identity.store.0.to_vec();
         for ancestor in &self.identity.ancestors {
             store.extend_from_slice(&ancestor.store.0);
@@ -106,7 +109,7 @@ impl Description {
                 let (tag, body) = (reader.varint()?, reader.length_prefixed()?);
                 let mut body = Reader::new(body);
                 match tag {
-                    BACKUP => about = Some([body.u64()?, body.u64()?, body.u64()?]),
+                    BACKUP => about = Some([body.u64()?, body.u64()?, body.u64()?, body.u64()?]),
                     STORE => identity = Some(take_identity(&mut body)?),
                     HASH => {
                         let (is_values, number) = (body.u64()?, body.u64()?);
@@ -134,7 +137,8 @@ impl Description {
             };
             field().map_err(at(offset))?;
         }
-        let (Some([id, created_micros, copied_bytes]), Some(identity), Some(state)) = (about, identity, state) else {
+        let (Some([id, created_micros, copied_bytes, seqno]), Some(identity), Some(state)) = (about, identity, state)
+        else {
             return Err(Error::structural("a part of the description of a backup is missing"))
                 .map_err(at(HEADER_BYTES));
         };
@@ -142,7 +146,7 @@ impl Description {
         if !named.keys().eq(hashes.keys()) || state.log.is_some() {
             return Err(Error::structural("a backup does not name the files of its store")).map_err(at(HEADER_BYTES));
         }
-        Ok(Description { uid: header.uid, id, created_micros, copied_bytes, identity, hashes, state })
+        Ok(Description { uid: header.uid, id, created_micros, copied_bytes, seqno, identity, hashes, state })
     }
 }
 
@@ -205,6 +209,7 @@ mod tests {
             id: 1,
             created_micros: 12,
             copied_bytes: 5,
+            seqno: 9,
             identity: StoreIdentity::from(uid(9)).of_checkpoint(uid(8), 2, 3),
             hashes: [(StoreFileName::Table(3), 33), (StoreFileName::Table(4), 44)].into(),
             state,

@@ -50,6 +50,35 @@ fn names(sim: &SimFs) -> Vec<String> {
     sim.files(BACKUPS)
 }
 
+/// Each commit puts one key, so the number of keys in a backup says which commit was its last.
+#[test]
+fn a_backup_beside_a_writer_names_its_last_commit() {
+    let home = tempfile::tempdir().unwrap();
+    let (dir, backups) = (home.path().join("store"), home.path().join("backups"));
+    let db = Db::open(&dir, Settings { memtable_bytes: 1 << 20, ..settings() }, Parts::real()).unwrap();
+    let number = |n: u32| format!("{n:08}").into_bytes();
+    let start = put(&db, &default(&db), &number(0), b"v", Durability::Os).unwrap();
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for n in (1..).take_while(|_| !stop.load(std::sync::atomic::Ordering::Relaxed)) {
+                put(&db, &default(&db), &number(n), b"v", Durability::Os).unwrap();
+            }
+        });
+        for id in 1..6 {
+            let created = Backup::create(&db, &backups, BackupOptions::default()).unwrap();
+            let to = home.path().join(id.to_string());
+            let backup = Backup::open(&backups).unwrap();
+            backup.restore(id, &to).unwrap();
+            let copy = Db::open(&to, settings(), Parts::real()).unwrap();
+            let keys = rows(&copy, &default(&copy), At::Latest).unwrap().len() as u64;
+            assert_eq!(created.seqno, start + keys - 1, "backup {id}");
+            assert_eq!(backup.list().unwrap().last().unwrap().seqno, created.seqno);
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+}
+
 #[test]
 fn every_kept_backup_is_restored_as_it_was() {
     let (sim, dir) = sim(1);

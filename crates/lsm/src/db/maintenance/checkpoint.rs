@@ -28,7 +28,7 @@ pub(in crate::db) fn checkpoint(flusher: &Flusher, dir: &Path) -> Result<()> {
 
 fn write_checkpoint(flusher: &Flusher, dir: &Path, env: &Env) -> Result<()> {
     let started = flusher.context().now_nanos();
-    let PinnedFiles { mut state, identity, files } = PinnedFiles::pin(flusher)?;
+    let PinnedFiles { mut state, identity, files, .. } = PinnedFiles::pin(flusher)?;
     begin_copy(dir, env, Marked::UnfinishedCheckpoint)?;
     for file in &files {
         copy_file(flusher, dir, env, file.name())?;

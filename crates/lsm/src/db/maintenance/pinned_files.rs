@@ -22,6 +22,7 @@ use crate::error::{Damage, Error, IoContext, Result, Verdict};
 use crate::identity::StoreIdentity;
 use crate::interrupt;
 use crate::names::StoreFileName;
+use crate::record::Seqno;
 use crate::seam::Companions;
 use crate::sst::{Cache, Table};
 use crate::values::{self, BlobFile, BlobMeta};
@@ -31,6 +32,8 @@ use crate::version::{Level, ManifestState};
 pub struct PinnedFiles {
     /// The state of all families, without a log.
     pub state: ManifestState,
+    /// The last commit in the files. The state's counter may be greater, by commits that came during the flush.
+    pub through: Seqno,
     /// The identity of the store.
     pub identity: StoreIdentity,
     /// The files that the state names, each once.
@@ -89,7 +92,7 @@ impl PinnedFiles {
             pinned_bytes: Arc::clone(&context.counters.pinned_bytes),
         });
         let files = handles.into_iter().map(|(name, handle)| PinnedFile::new(name, handle, &source)).collect();
-        Ok(PinnedFiles { state, identity, files })
+        Ok(PinnedFiles { state, through, identity, files })
     }
 }
 
