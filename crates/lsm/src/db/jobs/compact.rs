@@ -162,19 +162,21 @@ impl Compactor {
         cache.begin(basis, families.by_id.size());
         let mut most: Option<(Urgency, &Family)> = None;
         for family in families.by_id.values() {
-            let view = family.view();
+            // Options that change meanwhile make the pick one of the options before, which is not found again.
+            let (options, view) = (family.options(), family.view());
             let look = || self.pick_of(family, &view, &horizon, taken, settles);
             // While one of its plans runs, whichever thread made it, the view does not show the tables' final state.
-            let known = if taken.runs_for(family.id()) { None } else { cache.known(family, &view) };
+            let known = if taken.runs_for(family.id()) { None } else { cache.known(family, &view, &options) };
             let urgency = match known {
                 Some(known) => {
-                    debug_assert!(families.by_id.size() > MOST_CHECKED || known == look().0.as_ref(), "{family:?}");
+                    let is_same = || known == look().0.as_ref() || !Arc::ptr_eq(&options, &family.options());
+                    debug_assert!(families.by_id.size() > MOST_CHECKED || is_same(), "{family:?}");
                     known.map(|pick| pick.urgency)
                 }
                 None => {
                     let (pick, depends_on_more) = look();
                     let urgency = pick.as_ref().map(|pick| pick.urgency);
-                    cache.keep(family, &view, pick, depends_on_more);
+                    cache.keep(family, (&view, &options), pick, depends_on_more);
                     urgency
                 }
             };

@@ -67,10 +67,10 @@ struct Kept {
 }
 
 impl Kept {
-    fn is_of(&self, family: &Family, view: &View) -> bool {
+    fn is_of(&self, view: &View, options: &Arc<CfOptions>) -> bool {
         std::ptr::eq(self.levels.as_ptr(), Arc::as_ptr(&view.levels))
             && std::ptr::eq(self.lost_ranges.as_ptr(), Arc::as_ptr(&view.lost_ranges))
-            && std::ptr::eq(self.options.as_ptr(), Arc::as_ptr(&family.options()))
+            && std::ptr::eq(self.options.as_ptr(), Arc::as_ptr(options))
     }
 }
 
@@ -85,21 +85,27 @@ impl PickCache {
         self.basis = basis;
     }
 
-    /// Returns the cached pick for a family with this view; an outer `None` means that the family must be examined.
-    pub(super) fn known(&self, family: &Family, view: &View) -> Option<Option<&Pick>> {
-        let kept = self.picks.get(&family.id()).filter(|kept| kept.is_of(family, view))?;
+    /// Returns the cached pick for a family with this view and these options; an outer `None` means that the family must be examined.
+    pub(super) fn known(&self, family: &Family, view: &View, options: &Arc<CfOptions>) -> Option<Option<&Pick>> {
+        let kept = self.picks.get(&family.id()).filter(|kept| kept.is_of(view, options))?;
         Some(kept.pick.as_ref())
     }
 
     /// Keeps a pick for the rest of this search. A pick that depends only on view and basis stays until one
     /// of these changes.
-    pub(super) fn keep(&mut self, family: &Family, view: &View, pick: Option<Pick>, depends_on_more: bool) {
+    pub(super) fn keep(
+        &mut self,
+        family: &Family,
+        (view, options): (&View, &Arc<CfOptions>),
+        pick: Option<Pick>,
+        depends_on_more: bool,
+    ) {
         let kept = match depends_on_more || self.basis.is_none() {
             true => Kept { levels: Weak::new(), lost_ranges: Weak::new(), options: Weak::new(), pick },
             false => Kept {
                 levels: Arc::downgrade(&view.levels),
                 lost_ranges: Arc::downgrade(&view.lost_ranges),
-                options: Arc::downgrade(&family.options()),
+                options: Arc::downgrade(options),
                 pick,
             },
         };
@@ -146,8 +152,8 @@ mod tests {
     /// Returns true if the family must be examined, and caches that it needs no compaction.
     fn looks(cache: &mut PickCache, family: &Family, depends_on_more: bool) -> bool {
         let view = family.view();
-        let is_known = cache.known(family, &view).is_some();
-        cache.keep(family, &view, None, depends_on_more);
+        let is_known = cache.known(family, &view, &family.options()).is_some();
+        cache.keep(family, (&view, &family.options()), None, depends_on_more);
         !is_known
     }
 
