@@ -103,29 +103,33 @@ impl CompactionFilter {
     /// Decides on a value; `value` may be empty if the filter needs none. Errors: `Invalid` if the function fails or
     /// panics, or returns a value that is too long.
     pub(crate) fn decide(&self, key: &[u8], value: &[u8]) -> Result<FilterDecision> {
-        let called = catch_unwind(AssertUnwindSafe(|| match &self.function {
-            Function::ByValue(filter) => filter(key, value),
-            Function::ByKey(filter) => filter(key),
-            Function::Missing => Ok(FilterDecision::Keep),
+        let called = catch_unwind(AssertUnwindSafe(|| {
+            let decided = match &self.function {
+                Function::ByValue(filter) => filter(key, value),
+                Function::ByKey(filter) => filter(key),
+                Function::Missing => Ok(FilterDecision::Keep),
+            };
+            decided.map_err(|reason| (reason.to_string(), reason)) // which is the application's code, too
         }));
         match called {
             Ok(Ok(FilterDecision::Change(new))) if new.len() > MAX_VALUE_BYTES => {
-                Err(self.failed(key, format!("its value of {} bytes is too long", new.len()).into()))
+                let text = format!("its value of {} bytes is too long", new.len());
+                Err(self.failed(key, &text, text.as_str().into()))
             }
             Ok(Ok(FilterDecision::Change(new))) if self.needs_value() && new == value => Ok(FilterDecision::Keep),
             Ok(Ok(decision)) => Ok(decision),
             Ok(Err(_)) if planted!(FailedFilterDrops, true, false) => Ok(FilterDecision::Drop),
-            Ok(Err(reason)) => Err(self.failed(key, reason)),
+            Ok(Err((text, reason))) => Err(self.failed(key, &text, reason)),
             Err(panic) => {
                 std::mem::forget(panic); // dropping a payload would call the application's code again
-                Err(self.failed(key, "it panicked".into()))
+                Err(self.failed(key, "it panicked", "it panicked".into()))
             }
         }
     }
 
     #[cold]
-    fn failed(&self, key: &[u8], reason: FilterFailure) -> Error {
-        let what = format!("compaction filter {:?} failed for key \"{}\": {reason}", self.name, key.escape_ascii());
+    fn failed(&self, key: &[u8], text: &str, reason: FilterFailure) -> Error {
+        let what = format!("compaction filter {:?} failed for key \"{}\": {text}", self.name, key.escape_ascii());
         Error::invalid_because(what, reason)
     }
 }
@@ -140,14 +144,27 @@ impl fmt::Debug for CompactionFilter {
 mod tests {
     use super::*;
 
+    /// An error that panics when it is shown.
+    #[derive(Debug)]
+    struct Unshown;
+
+    impl fmt::Display for Unshown {
+        fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+            panic!("no text")
+        }
+    }
+
+    impl std::error::Error for Unshown {}
+
     #[test]
     fn a_failure_names_filter_and_key() {
         let filter = CompactionFilter::new("ages", |key, _| match key {
             b"panic" => panic!("no"),
+            b"shown" => Err(Box::new(Unshown)),
             b"same" => Ok(FilterDecision::Change(b"value".to_vec())),
             _ => Err("cannot read it".into()),
         });
-        for (key, reason) in [("panic", "it panicked"), ("other", "cannot read it")] {
+        for (key, reason) in [("panic", "it panicked"), ("shown", "it panicked"), ("other", "cannot read it")] {
             let error = filter.decide(key.as_bytes(), b"value").unwrap_err().to_string();
             assert!(error.contains(reason) && error.contains("ages") && error.contains(key), "{error}");
         }
