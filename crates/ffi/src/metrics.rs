@@ -129,9 +129,8 @@ calls! {
     /// others may share; `WAXSEAL_CLOSED`.
     fn waxseal_set_option(db: *mut waxseal_db_t, bytes name, bytes value) {
         with(db.cast_const(), |db| {
-            let mut options = (*db.options()).clone();
-            options.set(name.text("name")?, value.text("value")?)?;
-            Ok(db.set_options(options)?)
+            let (name, value) = (name.text("name")?, value.text("value")?);
+            Ok(db.update_options(|options| options.set(name, value))?)
         })
     }
 

@@ -120,6 +120,13 @@ impl Db {
         self.inner.engine.set_settings(options)
     }
 
+    /// Changes options as [`set_options`](Db::set_options) does, from the present ones, which no other call changes in
+    /// between. `change` must not call the store.
+    pub fn update_options(&self, mut change: impl FnMut(&mut Settings) -> Result<()>) -> Result<()> {
+        self.inner.check_open()?;
+        self.inner.engine.update_settings(&mut change)
+    }
+
     /// Returns all column families of the user, including `default`.
     ///
     /// The store's own families (`system_metadata.registry`, `system_metadata.log`, `system_metadata.quarantine`,

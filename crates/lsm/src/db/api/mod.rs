@@ -89,10 +89,20 @@ impl Db {
     /// Fails with `Invalid`, and changes nothing, if a setting is invalid, if another one differs from `settings`, or if
     /// `cache_bytes` differs and the cache is shared with other stores.
     pub fn set_settings(&self, settings: Settings) -> Result<()> {
+        self.update_settings(&mut |now| {
+            now.clone_from(&settings);
+            Ok(())
+        })
+    }
+
+    /// As `set_settings`, with the settings that `change` makes of the present ones. No other change comes in between.
+    pub fn update_settings(&self, change: &mut dyn FnMut(&mut Settings) -> Result<()>) -> Result<()> {
         let inner = self.open_inner()?;
-        settings.validate()?;
         let _job = inner.flusher().job()?;
         let context = inner.context();
+        let mut settings = (*context.settings.current()).clone();
+        change(&mut settings)?;
+        settings.validate()?;
         context.settings.check_change(&settings)?;
         if settings.cache_bytes != context.settings.current().cache_bytes {
             if !inner.owns_cache {
@@ -415,8 +425,8 @@ impl Db {
         ddl::drop_family(inner.flusher(), name, rows)
     }
 
-    /// Changes options of a family while the store is open, and records them in the manifest: a later open that passes
-    /// no options for the family uses them. Reads, writes and jobs that begin after the call obey them; tables that
+    /// Changes options of a family while the store is open, and records them in the manifest, except the verification
+    /// levels: a later open that passes no options for the family uses them. Reads, writes and jobs that begin after the call obey them; tables that
     /// exist stay as they are until they are rewritten.
     ///
     /// Fails with `Invalid`, and changes nothing, if options are invalid, or if they change the order, the merge operator, the compaction filter,
