@@ -239,17 +239,17 @@ struct ArrowArrayStream {
 /**
  * The value stays.
  */
-#define WAXSEAL_FILTER_KEEP 0
+#define WAXSEAL_FILTER_KEEP 1
 
 /**
  * The key is deleted.
  */
-#define WAXSEAL_FILTER_DROP 1
+#define WAXSEAL_FILTER_DROP 2
 
 /**
  * The key gets the value that the filter returns. It keeps its expiry, but no other annotation.
  */
-#define WAXSEAL_FILTER_CHANGE 2
+#define WAXSEAL_FILTER_CHANGE 3
 
 /**
  * A comparator returns this value if it cannot compare.
@@ -1259,7 +1259,8 @@ typedef struct {
 
 /**
  * Supplies the next rows of a bulk load: sets `*rows` to an array of `*count` rows, which stay valid until the next
- * call or the end of the load, and returns `WAXSEAL_OK`. A count of 0, which is preset, ends the rows. A negative
+ * call or the end of the load, and returns `WAXSEAL_OK`. A count of 0 ends the rows; a source that leaves
+ * `*count` as it is has given no answer, and the load fails. A negative
  * status ends the load, which then has changed nothing and returns `WAXSEAL_CALLBACK`.
  *
  * Called on the thread that loads. It must not call the store that is loaded.
@@ -3105,7 +3106,7 @@ int32_t waxseal_family_create(waxseal_db_t *db,
 
 /**
  * Returns the options of a column family as of now. Setters change the copy, and `waxseal_family_set_options` gives it
- * to a family.
+ * to a family of the same store, or of another one if it holds no callbacks of the caller.
  *
  * Thread-safe. On success the caller owns `*options` and frees it with `waxseal_family_options_destroy`.
  */

@@ -53,14 +53,15 @@ calls! {
     }
 
     /// Returns the options of a column family as of now. Setters change the copy, and `waxseal_family_set_options` gives
-    /// it to a family.
+    /// it to a family of the same store, or of another one if it holds no callbacks of the caller.
     ///
     /// Thread-safe. On success the caller owns `*options` and frees it with `waxseal_family_options_destroy`.
     fn waxseal_family_get_options(
         family: *const waxseal_family_t, out options: *mut *mut waxseal_family_options_t,
     ) {
         let options = options.needed("family options")?;
-        options.set(options_of(with(family, |family| Ok(family.options()))?.as_ref())?);
+        let (found, store) = with(family, |family| Ok((family.options(), family.store())))?;
+        options.set(options_of(&found, store)?);
         Ok(())
     }
 

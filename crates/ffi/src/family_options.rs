@@ -38,9 +38,25 @@ pub(crate) struct FamilyOptions {
     order: Option<Arc<Given>>,
     merge: Option<Arc<GivenOperator>>,
     filter: Option<Arc<GivenFilter>>,
+    /// The store whose family had `options`: callbacks in them are bound to it.
+    of: Option<StoreId>,
 }
 
 impl FamilyOptions {
+    /// Fails if the options hold callbacks that are bound to another store than `store`.
+    fn check_bound(&self, store: Option<StoreId>) -> Result<()> {
+        let is_bound = (self.order.is_none() && !self.options.order.is_bytewise())
+            || (self.merge.is_none()
+                && self.options.merge_operator.as_ref().is_some_and(|one| !one.name().starts_with("wax.")))
+            || (self.filter.is_none() && self.options.compaction_filter.is_some());
+        match self.of.is_some() && self.of != store && is_bound {
+            false => Ok(()),
+            true => Err(Failure::invalid(
+                "the options are those of another store's family: set comparator, merge operator and compaction filter anew",
+            )),
+        }
+    }
+
     fn of(&self, caller: &Caller) -> CfOptions {
         let mut options = self.options.clone();
         if let Some(given) = &self.order {
@@ -61,12 +77,15 @@ pub(crate) fn family_settings(options: *const waxseal_family_options_t, store: S
     if options.is_null() {
         return Ok(CfOptions::default());
     }
-    with_mut(options, |options: &mut FamilyOptions| Ok(options.of(&Caller::of(store))))
+    with_mut(options, |options: &mut FamilyOptions| {
+        options.check_bound(Some(store))?;
+        Ok(options.of(&Caller::of(store)))
+    })
 }
 
-/// Returns an object with these options.
-pub(crate) fn options_of(options: &CfOptions) -> Result<*mut waxseal_family_options_t> {
-    issue(Mutex::new(FamilyOptions { options: options.clone(), ..FamilyOptions::default() }))
+/// Returns an object with the options of a store's family.
+pub(crate) fn options_of(options: &CfOptions, store: StoreId) -> Result<*mut waxseal_family_options_t> {
+    issue(Mutex::new(FamilyOptions { options: options.clone(), of: Some(store), ..FamilyOptions::default() }))
 }
 
 calls! {
@@ -80,7 +99,10 @@ calls! {
         let name = name.text("name")?.to_owned();
         let family = match family_options.is_null() {
             true => FamilyOptions::default(),
-            false => with_mut(family_options, |options: &mut FamilyOptions| Ok(options.clone()))?,
+            false => with_mut(family_options, |options: &mut FamilyOptions| {
+                options.check_bound(None)?;
+                Ok(options.clone())
+            })?,
         };
         set_calling(options, move |builder, caller| builder.column_family(name.clone(), family.of(caller)))
     }

@@ -16,11 +16,11 @@ use crate::lent::{Lent, waxseal_slice_t};
 use crate::reentry::Caller;
 
 /// The value stays.
-pub const WAXSEAL_FILTER_KEEP: i32 = 0;
+pub const WAXSEAL_FILTER_KEEP: i32 = 1;
 /// The key is deleted.
-pub const WAXSEAL_FILTER_DROP: i32 = 1;
+pub const WAXSEAL_FILTER_DROP: i32 = 2;
 /// The key gets the value that the filter returns. It keeps its expiry, but no other annotation.
-pub const WAXSEAL_FILTER_CHANGE: i32 = 2;
+pub const WAXSEAL_FILTER_CHANGE: i32 = 3;
 
 /// Decides on a value that a compaction rewrites. Returns `WAXSEAL_FILTER_KEEP`, `WAXSEAL_FILTER_DROP`, or
 /// `WAXSEAL_FILTER_CHANGE` after it has set `*changed` to a bytes object of `waxseal_bytes_create`, which the library

@@ -25,7 +25,8 @@ pub struct waxseal_table_writer_t {
 }
 
 /// Supplies the next rows of a bulk load: sets `*rows` to an array of `*count` rows, which stay valid until the next
-/// call or the end of the load, and returns `WAXSEAL_OK`. A count of 0, which is preset, ends the rows. A negative
+/// call or the end of the load, and returns `WAXSEAL_OK`. A count of 0 ends the rows; a source that leaves
+/// `*count` as it is has given no answer, and the load fails. A negative
 /// status ends the load, which then has changed nothing and returns `WAXSEAL_CALLBACK`.
 ///
 /// Called on the thread that loads. It must not call the store that is loaded.
@@ -53,7 +54,8 @@ impl RowSource {
     /// Loads all rows.
     fn load(&self, load: &mut BulkLoader<'_, '_>) -> face::Result<()> {
         loop {
-            let (mut rows, mut count) = (null(), 0);
+            // A callback that was cut short, by an exception for instance, sets neither.
+            let (mut rows, mut count) = (null(), usize::MAX);
             ask(&self.caller, SOURCE, |error| {
                 // SAFETY: the header states the arguments and their lifetime; the context came with the function.
                 unsafe { (self.function)(self.context, &mut rows, &mut count, error) }

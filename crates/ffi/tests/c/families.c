@@ -266,7 +266,7 @@ static void merge_operators_that_cannot_be_are_refused(void) {
 /* Drops values "d", changes values "c", and fails for values "!" and "?". */
 static int32_t by_letter(void *context, const uint8_t *key, size_t key_len, const uint8_t *value, size_t value_len,
                          waxseal_bytes_t **changed, waxseal_error_t **failure) {
-    CHECK(context == &operator_ended && key && key_len == 1);
+    CHECK(context == &operator_ended && key && key_len >= 1);
     if (value_len == 0) return *key == 'd' ? WAXSEAL_FILTER_DROP : WAXSEAL_FILTER_KEEP;
     switch (*value) {
     case 'd': return WAXSEAL_FILTER_DROP;
@@ -276,6 +276,7 @@ static int32_t by_letter(void *context, const uint8_t *key, size_t key_len, cons
     case '!': *failure = waxseal_error_create(-99, LIT("no exclamations")); return -99;
     case '?': return WAXSEAL_FILTER_CHANGE;
     case '9': return 9;
+    case '0': return 0; /* as a callback that was cut short */
     default: return WAXSEAL_FILTER_KEEP;
     }
 }
@@ -299,6 +300,7 @@ static void a_family_filters_in_compactions(void) {
         CHECK_OK(waxseal_put(filtered, LIT("x"), LIT("!"), &error));
         CHECK_OK(waxseal_put(filtered, LIT("y"), LIT("?"), &error));
         CHECK_OK(waxseal_put(filtered, LIT("z"), LIT("9"), &error));
+        CHECK_OK(waxseal_put(filtered, LIT("zz"), LIT("0"), &error));
         CHECK_OK(waxseal_compact(filtered, &error));
         CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_contains(filtered, NULL, LIT("d"), &error));
         check_value(filtered, by_key ? "c" : "changed");
@@ -307,7 +309,7 @@ static void a_family_filters_in_compactions(void) {
         CHECK_OK(waxseal_metric(db, LIT("filter_dropped"), &count, &error));
         CHECK_NUMBER(1, count);
         CHECK_OK(waxseal_metric(db, LIT("filter_failures"), &count, &error));
-        CHECK_NUMBER(by_key ? 0 : 3, count);
+        CHECK_NUMBER(by_key ? 0 : 4, count);
         CHECK_OK(waxseal_family_destroy(filtered));
         end_store(db, family);
         if (by_key) break;
