@@ -31,7 +31,7 @@ pub enum Condition {
     Exists,
     /// The file has this content (`If-Match`).
     Matches(EntityTag),
-    /// The file has another content, or does not exist (`If-None-Match`).
+    /// The file is known to have another content, or does not exist (`If-None-Match`). Fails while changes wait in memory.
     Differs(EntityTag),
 }
 
@@ -45,7 +45,7 @@ impl Condition {
             Condition::Absent => found.is_none(),
             Condition::Exists => found.is_some(),
             Condition::Matches(expected) => tag == Some(expected),
-            Condition::Differs(other) => tag != Some(other),
+            Condition::Differs(other) => found.is_none() || tag.is_some_and(|tag| tag != other),
         };
         match is_met {
             true => Ok(()),

@@ -63,10 +63,10 @@ impl Metadata {
         self.kind == FileKind::File
     }
 
-    /// Returns the entity tag of the content. `None` while changes wait in memory; the attributes in a
-    /// [`Snapshot`](crate::Snapshot) have the tag of the last commit.
+    /// Returns the entity tag of a file's content. `None` for other kinds, and while changes wait in memory; the
+    /// attributes in a [`Snapshot`](crate::Snapshot) have the tag of the last commit.
     pub fn etag(&self) -> Option<EntityTag> {
-        (!self.has_changes).then_some(EntityTag { digest: self.digest, size: self.size })
+        (self.is_file() && !self.has_changes).then_some(EntityTag { digest: self.digest, size: self.size })
     }
 
     /// Compares two files by their digests, also of two stores. Returns `None` if only their bytes can tell: changes

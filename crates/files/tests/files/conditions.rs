@@ -57,7 +57,11 @@ fn changes_that_wait_meet_no_tag() {
     file.write_at(b"after!", 0).unwrap();
     fails(write_if(&fs, "file", b"", Condition::Matches(before)), ErrorKind::ConditionFailed);
     fails(fs.remove_if("file", Condition::Matches(before)), ErrorKind::ConditionFailed);
+    fails(write_if(&fs, "file", b"", Condition::Differs(before)), ErrorKind::ConditionFailed);
     file.close().unwrap();
+    write_if(&fs, "file", b"after!", Condition::Differs(before)).unwrap();
+    fs.mkdir("directory").unwrap();
+    assert_eq!(fs.stat("directory").unwrap().etag(), None);
     write_if(&fs, "file", b"", Condition::Matches(EntityTag { ..tag(&fs, "file") })).unwrap();
 }
 
