@@ -191,6 +191,8 @@ impl OpenFiles {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering;
+
     use crate::handle::OpenOptions;
     use crate::store::FileStore;
     use waxseal::Db;
@@ -218,5 +220,19 @@ mod tests {
         let report = fs.fsck().unwrap();
         assert!(report.is_clean(), "{:?}", report.problems);
         assert!(fs.read("file").unwrap() == [&b"next"[..], &[7; 299_996]].concat());
+    }
+
+    /// The chunks that a failed write has read are no changes, and a flush gives their memory back.
+    #[test]
+    fn chunks_of_a_failed_write_are_not_counted_after_a_flush() {
+        let fs = FileStore::open(&Db::memory().unwrap(), "files").unwrap();
+        fs.write("file", vec![7; 1 << 20]).unwrap();
+        let last = fs.families.chunks.range("c".."d").keys().last().unwrap().unwrap();
+        fs.families.chunks.delete(last).unwrap();
+        let file = fs.open_with("file", &OpenOptions::new().write(true)).unwrap();
+        assert!(file.write_at(&[1; 1 << 20], 0).is_err());
+        assert!(fs.shared.open_files.changed_bytes.load(Ordering::Relaxed) > 0);
+        file.flush().unwrap();
+        assert_eq!(fs.shared.open_files.changed_bytes.load(Ordering::Relaxed), 0);
     }
 }

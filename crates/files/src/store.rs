@@ -270,6 +270,10 @@ impl Files {
                 continue; // renamed or removed meanwhile
             }
             if !state.is_changed() {
+                if state.changed_bytes() > 0 {
+                    state.discard(); // chunks that a failed write has loaded
+                    file.account(&state);
+                }
                 return Ok(());
             }
             let committed = self.commit_changes(file, &mut state);
