@@ -82,12 +82,22 @@ fn open_directory(parent: &impl AsFd, name: &[u8]) -> io::Result<OwnedFd> {
 }
 
 fn local(what: impl std::fmt::Display, error: impl Into<io::Error>) -> Failure {
-    use io::ErrorKind::{AlreadyExists, DirectoryNotEmpty, IsADirectory, NotADirectory, NotFound};
+    use rustix::io::Errno;
     let error = error.into();
-    match error.kind() {
-        NotFound => Failure::new(Exit::NotFound, format!("{what}: {error}")),
+    match Errno::from_io_error(&error) {
+        Some(Errno::NOENT) => Failure::not_found(format!("{what}: {error}")),
         // As of a store: the paths are at fault, not the device.
-        AlreadyExists | DirectoryNotEmpty | IsADirectory | NotADirectory => Failure::usage(format!("{what}: {error}")),
+        Some(
+            Errno::EXIST
+            | Errno::NOTEMPTY
+            | Errno::ISDIR
+            | Errno::NOTDIR
+            | Errno::ACCESS
+            | Errno::PERM
+            | Errno::LOOP
+            | Errno::INVAL
+            | Errno::NAMETOOLONG,
+        ) => Failure::usage(format!("{what}: {error}")),
         _ => Failure::io(what, error),
     }
 }
@@ -158,9 +168,11 @@ impl Tree for LocalTree {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let (directory, name) = self.parent(path).map_err(|error| self.failure(path, error))?;
         if name == "." {
-            return Err(self.failure(path, io::Error::from(io::ErrorKind::IsADirectory)));
+            return Err(self.failure(path, rustix::io::Errno::ISDIR));
         }
-        let opened = rustix::fs::openat(&directory, &*temporary, flags, Mode::from_raw_mode(0o666));
+        // The content may be private: others get what the mode of `like` allows once the file is complete.
+        let mode = Mode::from_raw_mode(if like.is_some() { 0o600 } else { 0o666 });
+        let opened = rustix::fs::openat(&directory, &*temporary, flags, mode);
         let file = opened.map_err(|error| self.failure(path, error))?;
         Ok(Box::new(LocalFile {
             directory,
@@ -198,6 +210,9 @@ impl Tree for LocalTree {
     }
 
     fn remove_tree(&self, path: &[u8]) -> Result<(), Failure> {
+        if path.is_empty() {
+            return Err(Failure::usage(format!("{} is the root, which stays", self.show(path))));
+        }
         let nodes: Vec<Node> = self.walk(path)?.collect::<Result<_, _>>()?;
         nodes.iter().rev().try_for_each(|node| self.remove(&node.path))
     }
@@ -257,6 +272,7 @@ struct LocalFile {
 }
 
 impl LocalFile {
+    /// Makes the file durable before it replaces another one: an error of the disk that comes late is no copy.
     fn complete(&mut self) -> io::Result<()> {
         if let Some((mode, mtime)) = self.attributes {
             rustix::fs::fchmod(&self.file, Mode::from_raw_mode((mode & 0o777) as RawMode))?;
@@ -265,6 +281,7 @@ impl LocalFile {
             let time = Timespec { tv_sec: mtime.div_euclid(second), tv_nsec: mtime.rem_euclid(second) };
             rustix::fs::futimens(&self.file, &Timestamps { last_access: omit, last_modification: time })?;
         }
+        self.file.sync_all()?;
         if let Some(temporary) = &self.temporary {
             rustix::fs::renameat(&self.directory, &**temporary, &self.directory, OsStr::from_bytes(&self.name))?;
         }
@@ -288,5 +305,43 @@ impl Drop for LocalFile {
         if let Some(temporary) = &self.temporary {
             let _ = rustix::fs::unlinkat(&self.directory, &**temporary, AtFlags::empty());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::io::Errno;
+
+    #[test]
+    fn errors_of_a_path_are_none_of_the_device() {
+        for error in [Errno::ACCESS, Errno::PERM, Errno::LOOP, Errno::INVAL, Errno::NAMETOOLONG, Errno::EXIST] {
+            assert_eq!(local("path", error).exit(), Exit::Usage, "{error}");
+        }
+        for error in [Errno::IO, Errno::NOSPC, Errno::DQUOT, Errno::ROFS, Errno::MFILE] {
+            assert_eq!(local("path", error).exit(), Exit::Io, "{error}");
+        }
+    }
+
+    #[test]
+    fn the_root_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let tree = LocalTree::open(dir.path()).unwrap();
+        tree.mkdir(b"kept", None).unwrap();
+        assert_eq!(tree.remove_tree(b"").unwrap_err().exit(), Exit::Usage);
+        assert!(tree.stat(b"kept").unwrap().is_directory());
+    }
+
+    #[test]
+    fn nobody_else_reads_a_file_that_is_not_complete() {
+        let dir = tempfile::tempdir().unwrap();
+        let tree = LocalTree::open(dir.path()).unwrap();
+        tree.mkdir(b"like", None).unwrap();
+        let like = Node { mode: 0o644, ..tree.stat(b"like").unwrap() };
+        let sink = tree.write(b"file", Some(&like)).unwrap();
+        let temporary = tree.children(b"").unwrap().remove(0);
+        assert_eq!((temporary.kind, temporary.mode), (Some(FileKind::File), 0o600));
+        sink.finish().unwrap();
+        assert_eq!(tree.stat(b"file").unwrap().mode, 0o644);
     }
 }
