@@ -75,27 +75,22 @@ pub(super) fn cp(args: &Args, src: &OsStr, dest: &OsStr, output: &mut Output) ->
     let mut copied = Copied::default();
     let bar = progress::bar("copy", None, "entries");
     let mut modes = Vec::new();
-    for entry in from.tree.walk(&root.path)? {
-        let copy = entry.and_then(|node| {
-            let path = join(&target, below(&node.path, &root.path));
-            copy_entry(&*from.tree, &node, &*to.tree, &path).map(|()| (node, path))
-        });
-        match copy {
-            Ok((node, path)) => {
-                copied.count(&node);
-                if node.is_directory() && !path.is_empty() {
-                    modes.push((path, node.mode));
-                }
-            }
-            Err(failure) => copied.fail(failure)?,
+    let mut copy = |entry: Result<Node, Failure>, copied: &mut Copied| -> Result<(), Failure> {
+        let node = entry?;
+        let path = join(&target, below(&node.path, &root.path));
+        copy_entry(&*from.tree, &node, &*to.tree, &path, || Ok(()))?;
+        copied.count(&node);
+        if node.is_directory() {
+            modes.push((path, node.mode));
         }
+        Ok(())
+    };
+    let ended = from.tree.walk(&root.path)?.try_for_each(|entry| {
         bar.inc(1);
-    }
-    // Children first: a directory may lose its own write permission.
-    modes.iter().rev().try_for_each(|(path, mode)| to.tree.set_mode(path, *mode))?;
-    to.tree.finish()?;
+        copy(entry, &mut copied).or_else(|failure| copied.fail(failure))
+    });
     bar.finish_and_clear();
-    copied.print(false, output)
+    copied.complete(ended, &*to.tree, &modes, output)
 }
 
 /// Opens the source to read, and the destination. At least one is in a store; a store that has both is opened
@@ -126,20 +121,35 @@ pub(super) fn target(tree: &dyn Tree, path: &[u8], src: &OsStr) -> Result<Vec<u8
     }
 }
 
-/// Copies one entry. A directory that exists stays.
-pub(super) fn copy_entry(from: &dyn Tree, node: &Node, to: &dyn Tree, path: &[u8]) -> Result<(), Failure> {
+/// Fails for an entry that has no content to copy.
+pub(super) fn check_kind(from: &dyn Tree, node: &Node) -> Result<(), Failure> {
     match node.kind {
-        Some(FileKind::File) => {
-            let mut sink = to.write(path, Some(node))?;
-            from.read(&node.path, &mut |part| sink.write(part))?;
-            sink.finish()
+        Some(FileKind::File | FileKind::Directory | FileKind::Link) => Ok(()),
+        _ => Err(Failure::usage(format!("{}: a {} has no content to copy", from.show(&node.path), node.kind_name()))),
+    }
+}
+
+/// Copies one entry. A directory that exists stays. `make_room` is called once the content is at hand, before the entry
+/// gets its name.
+pub(super) fn copy_entry(
+    from: &dyn Tree,
+    node: &Node,
+    to: &dyn Tree,
+    path: &[u8],
+    make_room: impl FnOnce() -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    check_kind(from, node)?;
+    match node.kind {
+        Some(FileKind::Directory) => {
+            make_room()?;
+            match find(to, path)? {
+                Some(other) if other.is_directory() => Ok(()),
+                _ => to.mkdir(path, Some(node)),
+            }
         }
-        Some(FileKind::Directory) => match find(to, path)? {
-            Some(other) if other.is_directory() => Ok(()),
-            _ => to.mkdir(path, Some(node)),
-        },
         Some(FileKind::Link) => {
             let target = from.read_link(&node.path)?;
+            make_room()?;
             if find(to, path)?.is_some_and(|other| other.kind == Some(FileKind::Link)) {
                 if to.read_link(path)? == target {
                     return Ok(());
@@ -148,7 +158,12 @@ pub(super) fn copy_entry(from: &dyn Tree, node: &Node, to: &dyn Tree, path: &[u8
             }
             to.symlink(&target, path, node)
         }
-        _ => Err(Failure::usage(format!("{}: a {} has no content to copy", from.show(&node.path), node.kind_name()))),
+        _ => {
+            let mut sink = to.write(path, Some(node))?;
+            from.read(&node.path, &mut |part| sink.write(part))?;
+            make_room()?;
+            sink.finish()
+        }
     }
 }
 
@@ -189,8 +204,32 @@ impl Copied {
         }
     }
 
-    /// Prints what was done, or what would be done.
-    pub(super) fn print(&self, is_dry_run: bool, output: &mut Output) -> Result<Exit, Failure> {
+    /// Sets the modes of directories, makes the copy durable and prints it, also if a failure has ended it. Errors: that
+    /// failure, or one of the device.
+    pub(super) fn complete(
+        mut self,
+        ended: Result<(), Failure>,
+        to: &dyn Tree,
+        modes: &[(Vec<u8>, u32)],
+        output: &mut Output,
+    ) -> Result<Exit, Failure> {
+        // Children first: a directory may lose its own write permission. The root of a tree is not the copy's.
+        let set = modes
+            .iter()
+            .rev()
+            .filter(|(path, _)| !path.is_empty())
+            .try_for_each(|(path, mode)| to.set_mode(path, *mode).or_else(|failure| self.fail(failure)));
+        let ended = ended.and(set).and(to.finish());
+        match ended {
+            Ok(()) => self.print(false, output),
+            Err(failure) => {
+                output.line(self.line(false))?; // the object is that of the failure
+                Err(failure)
+            }
+        }
+    }
+
+    fn line(&self, is_dry_run: bool) -> String {
         let (copy, remove) = if is_dry_run { ("would copy", "would remove") } else { ("copied", "removed") };
         let Copied { files, directories, links, bytes, removed, failed, .. } = *self;
         let mut line = format!(
@@ -206,7 +245,13 @@ impl Copied {
         if failed > 0 {
             line += &format!("; not copied {}", text::count(failed));
         }
-        output.line(line)?;
+        line
+    }
+
+    /// Prints what was done, or what would be done.
+    pub(super) fn print(&self, is_dry_run: bool, output: &mut Output) -> Result<Exit, Failure> {
+        let Copied { files, directories, links, bytes, removed, failed, .. } = *self;
+        output.line(self.line(is_dry_run))?;
         output.object(&json!({
             "ok": failed == 0,
             "files": files,

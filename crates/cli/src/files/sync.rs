@@ -6,7 +6,7 @@ use std::iter::Peekable;
 
 use waxseal_files::{Digest, Digester, FileKind};
 
-use super::copy::{Copied, copy_entry, open_both};
+use super::copy::{Copied, check_kind, copy_entry, open_both};
 use super::location::{Access, Place};
 use super::tree::{Node, Nodes, Tree, below, find, join};
 use crate::args::Args;
@@ -31,47 +31,44 @@ pub(super) fn sync(
         Some(_) => to.tree.walk(&to.path)?.peekable(),
         None => (Box::new(std::iter::empty()) as Nodes).peekable(),
     };
-    let mut run = Run { from: &from, to: &to, delete, dry_run, copied: Copied::default(), removed: None };
+    let mut run = Run { from: &from, to: &to, delete, dry_run, copied: Copied::default(), settled: None };
     let mut modes = Vec::new();
     let bar = progress::bar("sync", None, "entries");
-    loop {
+    let ended = loop {
         let order = match (ours.peek(), theirs.peek()) {
-            (None, None) => break,
+            (None, None) => break Ok(()),
+            // A part of the source is not known: nothing that may be it is removed.
             (Some(Err(_)), _) => {
-                if let Some(Err(failure)) = ours.next() {
-                    // A part of the source is not known: nothing that may be it is removed.
-                    run.delete = false;
-                    run.copied.fail(failure)?;
-                }
-                continue;
+                run.delete = false;
+                Ordering::Less
             }
-            (_, Some(Err(_))) => {
-                if let Some(Err(failure)) = theirs.next() {
-                    run.copied.fail(failure)?;
-                }
-                continue;
-            }
+            (_, Some(Err(_))) => Ordering::Greater,
             (Some(Ok(_)), None) => Ordering::Less,
             (None, Some(Ok(_))) => Ordering::Greater,
             (Some(Ok(own)), Some(Ok(other))) => by_component(run.name(own, &from), run.name(other, &to)),
         };
-        let own = if order.is_le() { ours.next().transpose()? } else { None };
-        let other = if order.is_ge() { theirs.next().transpose()? } else { None };
-        if let Err(failure) = run.step(own.as_ref(), other.as_ref(), output) {
-            run.copied.fail(failure)?;
+        let own = if order.is_le() { ours.next() } else { None };
+        let other = if order.is_ge() { theirs.next() } else { None };
+        let step = own.transpose().and_then(|own| {
+            let needs_mode = run.step(own.as_ref(), other.transpose()?.as_ref(), output)?;
+            Ok(own.filter(|_| needs_mode))
+        });
+        match step {
+            Ok(Some(own)) => modes.push((join(&to.path, below(&own.path, &from.path)), own.mode)),
+            Ok(None) => {}
+            Err(failure) => {
+                if let Err(failure) = run.copied.fail(failure) {
+                    break Err(failure);
+                }
+            }
         }
-        let directory =
-            own.filter(Node::is_directory).map(|own| (join(&to.path, below(&own.path, &from.path)), own.mode));
-        modes.extend(directory.filter(|(path, _)| !path.is_empty()));
         bar.inc(1);
-    }
-    let copied = run.copied;
-    if !dry_run {
-        modes.iter().rev().try_for_each(|(path, mode)| to.tree.set_mode(path, *mode))?;
-        to.tree.finish()?;
-    }
+    };
     bar.finish_and_clear();
-    copied.print(dry_run, output)
+    match dry_run {
+        true => ended.and_then(|()| run.copied.print(true, output)),
+        false => run.copied.complete(ended, &*to.tree, &modes, output),
+    }
 }
 
 /// Compares paths component by component, as trees are walked.
@@ -85,8 +82,8 @@ struct Run<'a> {
     delete: bool,
     dry_run: bool,
     copied: Copied,
-    /// The last tree that was removed: its entries are gone.
-    removed: Option<Vec<u8>>,
+    /// The last tree that was removed, or stays as a whole because it could not be replaced.
+    settled: Option<Vec<u8>>,
 }
 
 impl Run<'_> {
@@ -94,39 +91,47 @@ impl Run<'_> {
         below(&node.path, &place.path)
     }
 
-    /// Brings one entry up to date: `own` of the source, `other` of the destination.
-    fn step(&mut self, own: Option<&Node>, other: Option<&Node>, output: &mut Output) -> Result<(), Failure> {
-        let removed = &self.removed;
-        let is_gone =
-            |other: &&Node| removed.as_ref().is_some_and(|path| other.path.starts_with(&[&path[..], b"/"].concat()));
-        let other = other.filter(|other| !is_gone(other));
+    /// Brings one entry up to date: `own` of the source, `other` of the destination. Returns true for a directory that
+    /// gets its mode at the end.
+    fn step(&mut self, own: Option<&Node>, other: Option<&Node>, output: &mut Output) -> Result<bool, Failure> {
+        let settled = &self.settled;
+        let is_settled =
+            |other: &&Node| settled.as_ref().is_some_and(|path| other.path.starts_with(&[&path[..], b"/"].concat()));
+        let other = other.filter(|other| !is_settled(other));
         let Some(own) = own else {
-            return match other.filter(|_| self.delete) {
-                Some(other) => self.remove(other, output),
-                None => Ok(()),
-            };
+            if let Some(other) = other.filter(|_| self.delete) {
+                self.remove(other, output)?;
+            }
+            return Ok(false);
         };
-        let path = join(&self.to.path, self.name(own, self.from));
-        if let Some(other) = other {
-            if own.kind != other.kind {
+        let (from, to) = (self.from, self.to);
+        let path = join(&to.path, self.name(own, from));
+        let replaced = match other {
+            Some(other) if own.kind != other.kind => {
+                self.settled = Some(other.path.clone());
                 if !self.delete {
-                    let shown = self.to.tree.show(&other.path);
+                    let shown = to.tree.show(&other.path);
                     return Err(Failure::usage(format!("{shown} is a {}; --delete replaces it", other.kind_name())));
                 }
-                self.remove(other, output)?;
-            } else if self.is_equal(own, other)? {
-                return Ok(());
-            } else if own.is_directory() {
-                self.say("mode", &path, output)?;
-                return Ok(()); // set at the end
+                Some(other)
             }
+            Some(other) if self.is_equal(own, other)? => return Ok(false),
+            Some(_) if own.is_directory() => {
+                self.say("mode", &path, output)?;
+                return Ok(true);
+            }
+            _ => None,
+        };
+        check_kind(&*from.tree, own)?;
+        let dry_run = self.dry_run;
+        let mut make_room = || replaced.map_or(Ok(()), |other| self.remove(other, output));
+        match dry_run {
+            true => make_room()?,
+            false => copy_entry(&*from.tree, own, &*to.tree, &path, make_room)?,
         }
         self.say("copy", &path, output)?;
-        if !self.dry_run {
-            copy_entry(&*self.from.tree, own, &*self.to.tree, &path)?;
-        }
         self.copied.count(own);
-        Ok(())
+        Ok(own.is_directory())
     }
 
     fn remove(&mut self, other: &Node, output: &mut Output) -> Result<(), Failure> {
@@ -135,7 +140,7 @@ impl Run<'_> {
             self.to.tree.remove_tree(&other.path)?;
         }
         self.copied.removed += 1;
-        self.removed = Some(other.path.clone());
+        self.settled = Some(other.path.clone());
         Ok(())
     }
 

@@ -1,13 +1,14 @@
 //! `waxseal fs`: what a transcript cannot show.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::Value;
 use waxseal::Db;
-use waxseal_files::FileStore;
+use waxseal_files::{FileKind, FileStore, SetAttributes};
 
 use crate::Tool;
 
@@ -143,5 +144,69 @@ fn names_of_any_bytes_are_copied() {
     tool.ok(&["fs", "get", &tool.url("dest"), &tool.local("out")]);
     for name in names {
         assert_eq!(fs::read(tool.path("out").join(std::ffi::OsStr::from_bytes(name))).unwrap(), name);
+    }
+}
+
+/// `--delete` removes an entry once the one that replaces it is at hand.
+#[test]
+fn a_sync_keeps_what_it_cannot_replace() {
+    let tool = Tool::new();
+    tool.with_files(|files| {
+        files.mkdir("tree").unwrap();
+        files.create_node("tree/a", FileKind::Fifo, &SetAttributes::new()).unwrap();
+        files.write("tree/b", vec![1; 300_000]).unwrap();
+        let chunks = files.db().column_family("files-chunks").unwrap();
+        let keys: Vec<_> = chunks.range("c".."d").keys().map(Result::unwrap).collect();
+        chunks.delete(&keys[1]).unwrap();
+    });
+    for name in ["a", "b"] {
+        fs::create_dir_all(tool.path("dest").join(name)).unwrap();
+        fs::write(tool.path("dest").join(name).join("kept"), "kept").unwrap();
+    }
+    assert_eq!(tool.code(&["fs", "sync", "--delete", &tool.url("tree"), &tool.local("dest")]), 3);
+    for name in ["a", "b"] {
+        assert_eq!(fs::read(tool.path("dest").join(name).join("kept")).unwrap(), b"kept", "{name}");
+    }
+}
+
+/// The mode of a directory that was not copied is not asked for.
+#[test]
+fn a_sync_sets_the_modes_of_its_own_directories() {
+    let tool = Tool::new();
+    tool.with_files(|files| {
+        files.create_dir_all("tree/a").unwrap();
+        files.write("tree/b", "b").unwrap();
+    });
+    fs::create_dir(tool.path("dest")).unwrap();
+    fs::write(tool.path("dest/a"), "a").unwrap();
+    fs::set_permissions(tool.path("dest/a"), Permissions::from_mode(0o600)).unwrap();
+    let output = tool.run(&["--json", "fs", "sync", &tool.url("tree"), &tool.local("dest")]);
+    assert_eq!(output.status.code(), Some(6));
+    assert_eq!(fs::metadata(tool.path("dest/a")).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::read(tool.path("dest/b")).unwrap(), b"b");
+}
+
+/// A failure of the device ends a copy. The files before it are complete, and the tool says so.
+#[test]
+fn a_copy_that_ends_early_is_completed_and_printed() {
+    let tool = Tool::new();
+    tool.with_files(|files| {
+        files.mkdir_with("tree", &SetAttributes::new().mode(0o500)).unwrap();
+        files.write("tree/a", "a").unwrap();
+        files.write("tree/b", vec![1; 300_000]).unwrap();
+    });
+    let script = "trap '' XFSZ; ulimit -f 16; exec \"$@\"";
+    for verb in ["get", "sync"] {
+        let dest = tool.path(verb);
+        let mut command = Command::new("sh");
+        command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_waxseal"), "fs", verb]);
+        let output = command.arg(tool.url("tree")).arg(&dest).output().unwrap();
+        let printed = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(4), "{printed}");
+        assert!(printed.starts_with("copied 1 file, 1 directory"), "{printed}");
+        assert_eq!(fs::metadata(&dest).unwrap().permissions().mode() & 0o777, 0o500);
+        let names: Vec<_> = fs::read_dir(&dest).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, ["a"], "no part of a file");
+        fs::set_permissions(&dest, Permissions::from_mode(0o700)).unwrap();
     }
 }
