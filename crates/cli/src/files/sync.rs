@@ -27,7 +27,12 @@ pub(super) fn sync(
 ) -> Result<Exit, Failure> {
     let (from, to) = open_both(args, src, dest, if dry_run { Access::Read } else { Access::Fill })?;
     let mut ours: Peekable<Nodes> = from.tree.walk(&from.path)?.peekable();
+    let root = from.tree.stat(&from.path)?;
     let mut theirs: Peekable<Nodes> = match find(&*to.tree, &to.path)? {
+        Some(other) if other.is_directory() != root.is_directory() => {
+            let (shown, kind) = (to.tree.show(&other.path), other.kind_name());
+            return Err(Failure::usage(format!("{shown} is a {kind}, and the source is a {}", root.kind_name())));
+        }
         Some(_) => to.tree.walk(&to.path)?.peekable(),
         None => (Box::new(std::iter::empty()) as Nodes).peekable(),
     };

@@ -147,6 +147,29 @@ fn names_of_any_bytes_are_copied() {
     }
 }
 
+/// A file or a link is no tree: the destination keeps what it has.
+#[test]
+fn a_sync_of_a_file_does_not_empty_a_directory() {
+    let tool = Tool::new();
+    fs::create_dir(tool.path("dest")).unwrap();
+    fs::write(tool.path("dest/kept"), "kept").unwrap();
+    fs::write(tool.path("file"), "file").unwrap();
+    tool.with_files(|files| {
+        files.write("file", "file").unwrap();
+        files.mkdir("dir").unwrap();
+        files.write("dir/kept", "kept").unwrap();
+    });
+    let sync = |src: &str, dest: &str| tool.code(&["fs", "sync", "--delete", src, dest]);
+    assert_eq!(sync(&tool.url("file"), &tool.local("dest")), 1);
+    assert_eq!(sync(&tool.local("file"), &tool.url("dir")), 1);
+    assert_eq!(sync(&tool.local("dest"), &tool.url("file")), 1);
+    assert_eq!(fs::read(tool.path("dest/kept")).unwrap(), b"kept");
+    tool.with_files(|files| {
+        assert_eq!(files.read("dir/kept").unwrap(), b"kept");
+        assert_eq!(files.read("file").unwrap(), b"file");
+    });
+}
+
 /// `--delete` removes an entry once the one that replaces it is at hand.
 #[test]
 fn a_sync_keeps_what_it_cannot_replace() {
