@@ -69,6 +69,7 @@ pub(super) fn get(args: &Args, src: &OsStr, dest: &OsStr, output: &mut Output) -
 }
 
 pub(super) fn cp(args: &Args, src: &OsStr, dest: &OsStr, output: &mut Output) -> Result<Exit, Failure> {
+    Location::parse(src)?.check_apart(&Location::parse(dest)?, Some(&last_name(src)))?;
     let (from, to) = open_both(args, src, dest, Access::Fill)?;
     let target = target(&*to.tree, &to.path, src)?;
     let root = from.tree.stat(&from.path)?;

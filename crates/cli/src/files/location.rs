@@ -105,6 +105,26 @@ impl Location {
         }
     }
 
+    /// Checks that a local tree and the store that it is copied to or from are apart. A copy to a local directory that
+    /// exists is `name` in it, if there is one. Errors: usage if one is the other or lies in it.
+    pub(super) fn check_apart(&self, into: &Location, name: Option<&[u8]>) -> Result<(), Failure> {
+        let (local, store) = match (self, into) {
+            (Location::Local(local), Location::Stored { store, .. }) => (local.clone(), store),
+            (Location::Stored { store, .. }, Location::Local(local)) => match name {
+                Some(name) if local.is_dir() => (local.join(OsStr::from_bytes(name)), store),
+                _ => (local.clone(), store),
+            },
+            _ => return Ok(()),
+        };
+        match (canonical(&local), canonical(store)) {
+            (Some(one), Some(other)) if one.starts_with(&other) || other.starts_with(&one) => {
+                let message = format!("{} and the store {} overlap", local.display(), store.display());
+                Err(Failure::usage(message).explain("copy from or to a directory beside the store"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     pub(super) fn is_local(&self) -> bool {
         matches!(self, Location::Local(_))
     }
@@ -136,6 +156,15 @@ impl Location {
             }
         }
     }
+}
+
+/// Returns a path without links. The last name need not exist. `None` for a path that cannot be opened either.
+fn canonical(path: &Path) -> Option<PathBuf> {
+    let whole = path.canonicalize();
+    whole.ok().or_else(|| {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Some(parent.canonicalize().ok()?.join(path.file_name()?))
+    })
 }
 
 /// Returns a path without slashes at its ends and double ones between.

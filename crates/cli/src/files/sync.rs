@@ -7,7 +7,7 @@ use std::iter::Peekable;
 use waxseal_files::{Digest, Digester, FileKind};
 
 use super::copy::{Copied, check_kind, copy_entry, open_both};
-use super::location::{Access, Place};
+use super::location::{Access, Location, Place};
 use super::tree::{Node, Nodes, Tree, below, find, join};
 use crate::args::Args;
 use crate::failure::{Exit, Failure};
@@ -25,6 +25,7 @@ pub(super) fn sync(
     (delete, dry_run): (bool, bool),
     output: &mut Output,
 ) -> Result<Exit, Failure> {
+    Location::parse(src)?.check_apart(&Location::parse(dest)?, None)?;
     let (from, to) = open_both(args, src, dest, if dry_run { Access::Read } else { Access::Fill })?;
     let mut ours: Peekable<Nodes> = from.tree.walk(&from.path)?.peekable();
     let root = from.tree.stat(&from.path)?;

@@ -170,6 +170,35 @@ fn a_sync_of_a_file_does_not_empty_a_directory() {
     });
 }
 
+/// A store is no part of what is copied from it or into it.
+#[test]
+fn a_store_and_a_directory_that_overlap_are_refused() {
+    let tool = Tool::new();
+    tool.with_files(|files| {
+        files.mkdir("tree").unwrap();
+        files.write("tree/file", "content").unwrap();
+        files.mkdir("store").unwrap();
+        files.write("store/CURRENT", "no store").unwrap();
+    });
+    symlink(tool.path(""), tool.path("alias")).unwrap();
+    for [verb, src, dest] in [
+        ["sync", &tool.url("tree"), &tool.local("")],
+        ["sync", &tool.url("tree"), &tool.local("alias")],
+        ["sync", &tool.local("store"), &tool.url("new")],
+        ["put", &tool.local(""), &tool.url("")],
+        ["put", &tool.local("alias/store"), &tool.url("copy")],
+        ["put", &tool.local(""), &format!("waxseal://{}", tool.local("alias/new"))],
+        ["get", &tool.url("store"), &tool.local("")],
+        ["get", &tool.url("tree"), &tool.local("store/new")],
+    ] {
+        assert_eq!(tool.code(&["fs", verb, src, dest]), 1, "{verb} {src} {dest}");
+    }
+    assert_eq!(tool.code(&["fs", "sync", "--delete", &tool.url("tree"), &tool.local("")]), 1);
+    assert!(!tool.path("new").exists());
+    tool.ok(&["fs", "get", &tool.url("tree"), &tool.local("")]); // beside the store
+    assert_eq!(fs::read(tool.path("tree/file")).unwrap(), b"content");
+}
+
 /// `--delete` removes an entry once the one that replaces it is at hand.
 #[test]
 fn a_sync_keeps_what_it_cannot_replace() {
