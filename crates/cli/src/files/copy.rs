@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
 
 use serde_json::json;
-use waxseal_files::FileKind;
+use waxseal_files::{Digester, FileKind};
 
 use super::location::{Access, Location, Place, last_name};
 use super::tree::{Node, Tree, below, find, join};
@@ -161,9 +161,33 @@ pub(super) fn copy_entry(
         }
         _ => {
             let mut sink = to.write(path, Some(node))?;
-            from.read(&node.path, &mut |part| sink.write(part))?;
+            read_verified(from, node, &mut |part| sink.write(part))?;
             make_room()?;
             sink.finish()
+        }
+    }
+}
+
+/// Passes the content of a file in parts, and compares it with the digest of its entry, if it is in a store. Errors:
+/// damage, after the last part.
+fn read_verified(
+    tree: &dyn Tree,
+    node: &Node,
+    take: &mut dyn FnMut(&[u8]) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let Some(entry) = node.stored.filter(|entry| !entry.has_changes) else {
+        return tree.read(&node.path, take);
+    };
+    let mut digester = Digester::new(if entry.chunk_bytes == 0 { u32::MAX } else { entry.chunk_bytes });
+    tree.read(&node.path, &mut |part| {
+        digester.update(part);
+        take(part)
+    })?;
+    match digester.finish() == entry.digest {
+        true => Ok(()),
+        false => {
+            let shown = tree.show(&node.path);
+            Err(Failure::new(Exit::Corruption, format!("{shown}: the content does not match the digest of its entry")))
         }
     }
 }

@@ -262,3 +262,25 @@ fn a_copy_that_ends_early_is_completed_and_printed() {
         fs::set_permissions(&dest, Permissions::from_mode(0o700)).unwrap();
     }
 }
+
+/// Chunks that are whole, but not those of the entry.
+#[test]
+fn a_copy_has_the_digest_of_its_entry() {
+    let tool = Tool::new();
+    tool.with_files(|files| {
+        files.mkdir("tree").unwrap();
+        files.write("tree/a", vec![1; 300_000]).unwrap();
+        files.write("tree/b", "b").unwrap();
+        files.write("tree/c", vec![3; 400_000]).unwrap();
+        let chunks = files.db().column_family("files-chunks").unwrap();
+        let keys: Vec<_> = chunks.range("c".."d").keys().map(Result::unwrap).collect();
+        let other = chunks.get(&keys[1]).unwrap().unwrap();
+        chunks.put(&keys[0], other.iter().map(|byte| byte ^ 8).collect::<Vec<_>>()).unwrap();
+    });
+    for (verb, name) in [("get", "got"), ("sync", "synced")] {
+        assert_eq!(tool.code(&["fs", verb, &tool.url("tree"), &tool.local(name)]), 3);
+        let dest = tool.path(name);
+        assert!(!dest.join("a").exists() && fs::metadata(dest.join("c")).unwrap().len() == 400_000);
+        assert_eq!(fs::read(dest.join("b")).unwrap(), b"b");
+    }
+}
