@@ -31,7 +31,8 @@ pub enum Condition {
     Exists,
     /// The file has this content (`If-Match`).
     Matches(EntityTag),
-    /// The file is known to have another content, or does not exist (`If-None-Match`). Fails while changes wait in memory.
+    /// The file has another content, or does not exist (`If-None-Match`). While changes wait in memory, the content is
+    /// not known and the condition fails.
     Differs(EntityTag),
 }
 

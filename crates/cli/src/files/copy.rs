@@ -229,8 +229,8 @@ impl Copied {
         }
     }
 
-    /// Sets the modes of directories, makes the copy durable and prints it, also if a failure has ended it. Errors: that
-    /// failure, or one of the device.
+    /// Sets the modes of directories, makes the copy durable and prints it, also if a failure has ended it. Errors:
+    /// that failure, or one of the device.
     pub(super) fn complete(
         mut self,
         ended: Result<(), Failure>,

@@ -106,7 +106,7 @@ impl Location {
     }
 
     /// Checks that a local tree and the store that it is copied to or from are apart. A copy to a local directory that
-    /// exists is `name` in it, if there is one. Errors: usage if one is the other or lies in it.
+    /// exists is `name` in it, if there is one. Errors: usage if they overlap.
     pub(super) fn check_apart(&self, into: &Location, name: Option<&[u8]>) -> Result<(), Failure> {
         let (local, store) = match (self, into) {
             (Location::Local(local), Location::Stored { store, .. }) => (local.clone(), store),
