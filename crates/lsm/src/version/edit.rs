@@ -801,7 +801,7 @@ pub(crate) mod tests {
     use proptest::prelude::*;
 
     /// The first odd tag that no version uses.
-    const FREE_TAG: u64 = FILTERED + 2;
+    const FREE_TAG: u64 = OPTIONS_CHANGED + 2;
 
     fn value_refs() -> impl Strategy<Value = Vec<BlobRef>> {
         let one = any::<([u64; 4], [u8; 16], u64, u64)>();
