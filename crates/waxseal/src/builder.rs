@@ -395,7 +395,7 @@ impl Builder {
     /// # fn main() -> waxseal::Result<()> {
     /// use waxseal::{CfOptions, CompactionFilter, Db, FilterDecision};
     ///
-    /// # let dir = tempfile::tempdir()?;
+    /// # let dir = tempfile::tempdir().unwrap();
     /// # let path = dir.path();
     /// let filter = CompactionFilter::new("drop empty", |_key, value| match value.is_empty() {
     ///     true => Ok(FilterDecision::Drop),
