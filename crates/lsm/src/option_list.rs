@@ -198,6 +198,22 @@ impl Settings {
     }
 }
 
+/// Fails with `Invalid` if the options differ in one that cannot change while the store is open, which is one that `set`
+/// refuses. Only names and values that are listed are compared.
+pub(crate) fn check_fixed(
+    old: &OptionList,
+    new: &OptionList,
+    mut set: impl FnMut(&str, &str) -> Result<()>,
+) -> Result<()> {
+    let changed = old.iter().zip(new).filter(|(old, new)| old != new).map(|(old, _)| old);
+    let fixed: Vec<&str> =
+        changed.filter(|(name, value)| set(name, &value.to_string()).is_err()).map(|(name, _)| *name).collect();
+    match fixed.is_empty() {
+        true => Ok(()),
+        false => Err(Error::invalid(format!("{} cannot be changed while the store is open", fixed.join(", ")))),
+    }
+}
+
 fn count(number: usize) -> OptionValue {
     OptionValue::Number(number as u64)
 }

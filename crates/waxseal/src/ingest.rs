@@ -48,7 +48,7 @@ impl TableWriter {
         Ok(TableWriter { writer, family: family.clone() })
     }
 
-    /// Adds a value. Errors: `Invalid` if the key is not greater than the one before it, and nothing is added then; `Io`.
+    /// Adds a value. Errors: `Invalid`, and the file is unchanged, if the key is not greater than the one before it; `Io`.
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<&mut TableWriter> {
         self.add(Write::put(key.as_ref(), value.as_ref()), WriteOptions::default())
     }
@@ -141,7 +141,7 @@ impl Db {
     ///
     /// Errors: `Invalid` for a file that [`TableWriter`] did not write, that has another key order, that was written for
     /// another family of this store, that shares keys with another file, or whose table the store has already;
-    /// `Corruption` for a damaged file; `Io`. Nothing is changed then, and the files are where they were.
+    /// `Corruption` for a damaged file; `Io`. After an error store and files are unchanged.
     pub fn ingest<P: AsRef<Path>>(
         &self,
         family: &ColumnFamily,

@@ -408,6 +408,14 @@ fn chosen_tables_are_compacted_and_no_others() {
     let after = numbers(Some(6));
     assert!(!after.contains(&bottom[0]) && bottom[1..].iter().all(|number| after.contains(number)));
     assert_eq!(store.keys().len(), 300);
+    // One that needs a quarantined table is not silently left.
+    store.put(b"000", b"again");
+    store.db.flush().expect("flush");
+    store.db.quarantine_tables(&store.family, &numbers(Some(6))).expect("quarantine");
+    let waiting = numbers(Some(0))[0];
+    let refused = store.db.compact_tables(&store.family, &[waiting]).unwrap_err();
+    assert!(refused.to_string().contains("quarantined"), "{refused}");
+    assert!(numbers(Some(0)).contains(&waiting));
 }
 
 /// The content that a reader may find: the written value, and its value after the filter.

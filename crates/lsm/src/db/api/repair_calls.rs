@@ -402,7 +402,7 @@ impl Db {
     ///
     /// Errors: `Invalid` for a file that `table_writer` did not write, that was written for another order of keys or
     /// another family of this store, or that shares keys with another file for its family; `Corruption` with file and
-    /// offset for a damaged file; `Io`. Then nothing was changed, and the files are where they were.
+    /// offset for a damaged file; `Io`. After an error the store is unchanged, and the files are where they were.
     pub fn ingest_tables(&self, files: &[(&Family, &[PathBuf])], mode: IngestMode) -> Result<IngestedTables> {
         let (inner, _) = self.writable()?;
         ingest_tables::ingest_tables(inner.compactor(), files, mode)

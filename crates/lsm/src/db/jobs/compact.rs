@@ -60,6 +60,17 @@ use crate::version::{Edit, EditChange, LEVELS, TableMeta};
 /// Debug builds recompute each pick and compare it with the cached one, in stores with at most this many families.
 const MOST_CHECKED: usize = 64;
 
+/// The outcome of one step of a compaction that a caller asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Turn {
+    /// A plan was carried out, or other compactions were waited for.
+    Again,
+    /// Nothing is left to do.
+    Done,
+    /// The next plan needs a table that is left alone, and no compaction runs that could change this.
+    Blocked,
+}
+
 /// Merges and drops tables. Contains the flusher.
 pub(crate) struct Compactor {
     pub(in crate::db) flusher: Flusher,
@@ -240,41 +251,27 @@ impl Compactor {
                 if self.lanes().is_stopping() {
                     return Err(Error::closed());
                 }
-                let (mut next, seen) = (RangeStep::Done, self.catalog().claims.finished());
-                let planned = self.catalog().claims.pick(u64::MAX, |taken| {
-                    let (view, spans) = (family.view(), taken.spans(family.id()));
-                    let horizon = self.catalog().snapshots.horizon_now(self.catalog().reads.expiry_clock());
-                    let mut summary = self.summary_of(family, &view, &spans, &horizon, taken);
+                let turn = self.compact_step_of(family, step, &|mut summary, taken, horizon| {
                     for table in summary.levels[BOTTOM].iter_mut().filter(|table| !taken.is_kept(table.number)) {
                         table.hidden = hidden.get(&table.number).copied().unwrap_or(0);
                     }
-                    if family.options().compaction_filter.as_ref().is_some_and(CompactionFilter::is_known) {
+                    if family.compaction_filter().is_some_and(CompactionFilter::is_known) {
                         let seen = horizon.boundaries.last().copied().unwrap_or(0);
                         let bottom = summary.levels[BOTTOM].iter_mut();
                         bottom.for_each(|table| table.may_filter = table.greatest_seqno > seen);
                     }
-                    next = pick::plan_range(&summary, level, low, high, newest);
-                    match &next {
-                        RangeStep::Run(plan) => Some((family.clone(), plan.clone())),
-                        RangeStep::Wait | RangeStep::Done => None,
-                    }
-                });
-                match (planned, next) {
-                    (Some(picked), _) => self.carry_out(picked)?,
-                    (None, RangeStep::Wait)
-                        if self.catalog().claims.is_running() || self.catalog().claims.finished() != seen =>
-                    {
-                        self.store_log().wait_for_compactions(step, || self.catalog().claims.finished() != seen)?;
-                    }
-                    _ => break,
+                    pick::plan_range(&summary, level, low, high, newest)
+                })?;
+                if turn != Turn::Again {
+                    break; // what rests or is quarantined stays
                 }
             }
         }
         Ok(())
     }
 
-    /// Compacts tables that a caller has chosen. Errors: `Invalid` for a number of no table, before anything is compacted;
-    /// the `Corruption` for which a table is quarantined.
+    /// Compacts tables that a caller has chosen. Errors: `Invalid` for a number of no table, before anything is compacted,
+    /// and for a table that is quarantined or overlaps such a table.
     pub(in crate::db) fn compact_tables(
         &self,
         family: &Family,
@@ -298,28 +295,50 @@ impl Compactor {
                     let name = StoreFileName::Table(*number);
                     return Err(Error::invalid(format!("{name} is quarantined: repair it first")));
                 }
-                let (mut next, seen) = (RangeStep::Done, self.catalog().claims.finished());
-                let planned = self.catalog().claims.pick(u64::MAX, |taken| {
-                    let (view, spans) = (family.view(), taken.spans(family.id()));
-                    let horizon = self.catalog().snapshots.horizon_now(self.catalog().reads.expiry_clock());
-                    next = pick::plan_table(&self.summary_of(family, &view, &spans, &horizon, taken), *number);
-                    match &next {
-                        RangeStep::Run(plan) => Some((family.clone(), plan.clone())),
-                        RangeStep::Wait | RangeStep::Done => None,
+                match self.compact_step_of(family, step, &|summary, _, _| pick::plan_table(&summary, *number))? {
+                    Turn::Again => {}
+                    Turn::Done => break,
+                    Turn::Blocked => {
+                        let name = StoreFileName::Table(*number);
+                        return Err(Error::invalid(format!(
+                            "{name} waits for a table that it overlaps, which is quarantined or was damaged: repair it first"
+                        )));
                     }
-                });
-                match (planned, next) {
-                    (Some(picked), _) => self.carry_out(picked)?,
-                    (None, RangeStep::Wait)
-                        if self.catalog().claims.is_running() || self.catalog().claims.finished() != seen =>
-                    {
-                        self.store_log().wait_for_compactions(step, || self.catalog().claims.finished() != seen)?;
-                    }
-                    _ => break,
                 }
             }
         }
         Ok(())
+    }
+
+    /// Makes a plan and carries it out, or waits for the compactions that it waits for.
+    fn compact_step_of(
+        &self,
+        family: &Family,
+        step: &dyn Fn() -> bool,
+        plan: &dyn Fn(LevelSummary<'_>, &Taken<'_>, &Horizon) -> RangeStep,
+    ) -> Result<Turn> {
+        let (mut next, seen) = (RangeStep::Done, self.catalog().claims.finished());
+        let planned = self.catalog().claims.pick(u64::MAX, |taken| {
+            let (view, spans) = (family.view(), taken.spans(family.id()));
+            let horizon = self.catalog().snapshots.horizon_now(self.catalog().reads.expiry_clock());
+            next = plan(self.summary_of(family, &view, &spans, &horizon, taken), taken, &horizon);
+            match &next {
+                RangeStep::Run(plan) => Some((family.clone(), plan.clone())),
+                RangeStep::Wait | RangeStep::Done => None,
+            }
+        });
+        match (planned, next) {
+            (Some(picked), _) => self.carry_out(picked)?,
+            (None, RangeStep::Wait) => {
+                let has_finished = || self.catalog().claims.finished() != seen;
+                if !self.catalog().claims.is_running() && !has_finished() {
+                    return Ok(Turn::Blocked);
+                }
+                self.store_log().wait_for_compactions(step, has_finished)?;
+            }
+            _ => return Ok(Turn::Done),
+        }
+        Ok(Turn::Again)
     }
 
     /// Runs a plan; returns the blocks to load into the cache after its inputs are released.
@@ -386,7 +405,7 @@ impl Compactor {
             &self.catalog().claims.resting(self.context().now_nanos()),
         );
         let filter = family.compaction_filter().filter(|filter| filter.is_known());
-        // Until the edit is shown. It begins before the horizon is taken, so each snapshot is in the one or the other.
+        // Lasts until the edit is visible. A snapshot is either older than the horizon, or finds that a pass runs.
         let _filtering = filter.map(|_| FilteringPass::begin(self.catalog()));
         let (written, through) = match self.merge_once(family, plan, (summary, inputs), &stale, false) {
             // The damage may have occurred in memory or during a file read. Retry once with verified inputs; then

@@ -539,7 +539,8 @@ impl Family {
         self.0.replaced.oldest().map_or(0, |oldest| now.saturating_sub(oldest))
     }
 
-    /// Returns the same once for each such view, if it is above `most`.
+    /// Returns the time since the oldest view that a reader holds was replaced, if it is above `most` nanoseconds. Each
+    /// view is reported once.
     pub(crate) fn newly_old_reader_nanos(&self, most: u64) -> Option<u64> {
         self.0.replaced.newly_old(self.0.clock.monotonic_nanos(), most)
     }

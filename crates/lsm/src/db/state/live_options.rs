@@ -1,8 +1,8 @@
-//! The options of an open family: those that may change while it is open, and those that may not.
+//! The options of an open family. Some of them may change.
 //!
-//! Holds: order, merge operator, compaction filter, system number and the form of keys stay as they were when the family was opened. The
-//!        others are replaced as a whole. Values that every read or write needs are copied into atomics, so that neither
-//!        takes a lock or counts a reference.
+//! Holds: order, merge operator, compaction filter, filter policy, system number and `key_ends_in_seqno` stay as they were
+//!        when the family was opened. The other options are replaced as a whole. Values that every read or write needs
+//!        are copied into atomics, so that neither takes a lock or counts a reference.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -11,8 +11,9 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 
 use crate::compaction_filter::CompactionFilter;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::merge_operator::MergeOperator;
+use crate::option_list::check_fixed;
 use crate::options::{CfOptions, Verify};
 use crate::order::Order;
 
@@ -65,23 +66,8 @@ impl LiveOptions {
 
     /// Fails with `Invalid` if `new` differs from these options in one that cannot change while the family is open.
     pub(super) fn check_change(&self, new: &CfOptions) -> Result<()> {
-        let fixed = &self.fixed;
-        let policy = |options: &CfOptions| options.filter_policy.as_ref().map(|policy| policy.name().to_owned());
-        let operator = |options: &CfOptions| options.merge_operator.as_ref().map(|one| one.name().to_owned());
-        let filter = |options: &CfOptions| options.compaction_filter.as_ref().map(|one| one.name().to_owned());
-        let changed = [
-            ("order", new.order.name() != fixed.order.name()),
-            ("merge_operator", operator(new) != operator(fixed)),
-            ("compaction_filter", filter(new) != filter(fixed)),
-            ("filter_policy", policy(new) != policy(fixed)),
-            ("key_ends_in_seqno", new.key_ends_in_seqno != fixed.key_ends_in_seqno),
-            ("system", new.system != fixed.system),
-        ];
-        let changed: Vec<&str> = changed.iter().filter(|(_, differs)| *differs).map(|(name, _)| *name).collect();
-        match changed.is_empty() {
-            true => Ok(()),
-            false => Err(Error::invalid(format!("{} cannot be changed while the store is open", changed.join(", ")))),
-        }
+        let current = self.current();
+        check_fixed(&current.list(), &new.list(), |name, value| (*current).clone().set(name, value))
     }
 
     /// Returns `new` with those parts of these options that stay: what has only a name to compare is kept as it is.
