@@ -63,6 +63,7 @@ impl Node {
             families: vec![("default".to_owned(), shape.options.clone())],
             filters: Vec::new(),
             orders: vec![shape.options.order.clone()],
+            merge_operators: Vec::new(),
             engine_log: None,
             cache: None,
         };

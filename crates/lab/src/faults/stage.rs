@@ -258,6 +258,7 @@ impl Stage {
             families,
             filters: Vec::new(),
             orders: Vec::new(),
+            merge_operators: Vec::new(),
             engine_log: None,
             cache: None,
         };

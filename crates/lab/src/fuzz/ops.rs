@@ -163,6 +163,7 @@ impl Run {
             families,
             filters: Vec::new(),
             orders: Vec::new(),
+            merge_operators: Vec::new(),
             engine_log: None,
             cache: None,
         }

@@ -98,6 +98,32 @@ fn an_operator_is_stored_by_name() {
 }
 
 #[test]
+fn an_operator_is_found_by_its_name() {
+    let (sim, dir) = sim(8);
+    let db = open(&sim, &dir, Some(fragile())).unwrap();
+    merge(&db, &default(&db), b"k", b"1", Durability::Os).unwrap();
+    db.close().unwrap();
+    let known = |operator: MergeOperator| {
+        Db::open(&dir, settings(), Parts { merge_operators: vec![operator], ..parts(sim.env(sim.steps())) })
+    };
+    let refused = known(MergeOperator::custom("wax.add_i64", |_, older, _| Ok(older.to_vec()))).unwrap_err();
+    assert_eq!(*refused.kind(), ErrorKind::Invalid);
+    let other = known(MergeOperator::custom("other", |_, older, _| Ok(older.to_vec()))).unwrap();
+    assert!(get(&other, &default(&other), b"k", At::Latest).is_err());
+    other.close().unwrap();
+    let db = known(fragile()).unwrap();
+    merge(&db, &default(&db), b"k", b"2", Durability::Os).unwrap();
+    assert_eq!(get(&db, &default(&db), b"k", At::Latest).unwrap().unwrap(), b"12");
+    // A reader finds it for families that are created later, too.
+    let parts = Parts { merge_operators: vec![fragile()], ..parts(sim.env(sim.steps())) };
+    let reader = Db::open_read_only(&dir, settings(), parts).unwrap();
+    let later = db.create_family("later", CfOptions { merge_operator: Some(fragile()), ..options() }).unwrap();
+    merge(&db, &later, b"k", b"3", Durability::Os).unwrap();
+    reader.refresh().unwrap();
+    assert_eq!(get(&reader, &reader.family("later").unwrap(), b"k", At::Latest).unwrap().unwrap(), b"3");
+}
+
+#[test]
 fn an_operand_that_the_operator_cannot_read_is_refused() {
     let (sim, dir) = sim(5);
     let db = open(&sim, &dir, Some(MergeOperator::add_i64())).unwrap();

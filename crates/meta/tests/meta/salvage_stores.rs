@@ -32,6 +32,7 @@ fn parts(sim: &SimFs) -> Parts {
         families: vec![("default".to_owned(), options)],
         filters: Vec::new(),
         orders: Vec::new(),
+        merge_operators: Vec::new(),
         engine_log: None,
         cache: None,
     }

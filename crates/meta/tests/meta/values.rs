@@ -193,6 +193,7 @@ fn parts(sim: &SimFs) -> Parts {
         families: vec![("default".to_owned(), with_values())],
         filters: Vec::new(),
         orders: Vec::new(),
+        merge_operators: Vec::new(),
         engine_log: None,
         cache: None,
     }

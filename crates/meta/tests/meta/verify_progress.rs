@@ -43,6 +43,7 @@ fn all_log() -> Db {
         families: vec![("default".to_owned(), CfOptions::default())],
         filters: Vec::new(),
         orders: Vec::new(),
+        merge_operators: Vec::new(),
         engine_log: None,
         cache: None,
     };

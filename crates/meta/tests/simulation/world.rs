@@ -357,6 +357,7 @@ impl World {
             families,
             filters: Vec::new(),
             orders: vec![backwards()],
+            merge_operators: Vec::new(),
             engine_log: None,
             cache: None,
         };

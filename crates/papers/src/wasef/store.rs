@@ -149,6 +149,7 @@ fn parts(shape: &Shape, sealer: Arc<Sealer>, system: Vec<(String, waxseal_lsm::o
         families,
         filters: Vec::new(),
         orders: vec![shape.options.order.clone()],
+        merge_operators: Vec::new(),
         engine_log: None,
         cache: None,
     }

@@ -218,6 +218,7 @@ pub(crate) fn open_without_engine_log(sim: &SimFs) -> Result<Db> {
         families: vec![("default".to_owned(), options("default"))],
         filters: Vec::new(),
         orders: vec![backwards()],
+        merge_operators: Vec::new(),
         engine_log: None,
         cache: None,
     };
@@ -237,6 +238,7 @@ pub(crate) fn open(config: Config, sim: &SimFs, wall: &Arc<Told>) -> Result<(Db,
         families,
         filters: Vec::new(),
         orders: vec![backwards()],
+        merge_operators: Vec::new(),
         engine_log: Some(prepared.engine_log.clone()),
         cache: None,
     };

@@ -17,6 +17,7 @@ use crate::db::writes::write_path::WritePath;
 use crate::env::Origin;
 use crate::env::work::lock;
 use crate::error::{Error, Result};
+use crate::merge_operator::MergeOperator;
 use crate::options::CfOptions;
 use crate::order::Order;
 
@@ -30,9 +31,15 @@ pub(crate) struct StoreInner {
     /// True after `refuse_writes`: the store rejects writes until it is reopened.
     pub(in crate::db) refusing: AtomicBool,
     pub(in crate::db) recovery: Mutex<RecoveryReport>,
-    /// Options and orders given by the caller, kept for `refresh`.
-    pub(in crate::db) given: (Vec<(String, CfOptions)>, Vec<Order>),
+    pub(in crate::db) given: GivenByName,
     pub(super) store_lock: Mutex<Option<StoreLocks>>,
+}
+
+/// Options, orders and operators that the caller gave, kept for `refresh`.
+pub(in crate::db) struct GivenByName {
+    pub(super) families: Vec<(String, CfOptions)>,
+    pub(super) orders: Vec<Order>,
+    pub(super) merge_operators: Vec<MergeOperator>,
 }
 
 /// Closes the store when the user drops the last clone; the background threads hold only `StoreInner`.

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use arc_swap::ArcSwap;
 
 use super::directory::{StoreLocks, prepare_directory, take_back, undo_creation};
-use super::inner::{StoreHandle, StoreInner};
+use super::inner::{GivenByName, StoreHandle, StoreInner};
 use super::opening::{Opening, Parts};
 use super::recover::Opened;
 use crate::compaction::WriteRate;
@@ -97,9 +97,10 @@ impl StoreInner {
             env: self.context().env.clone(),
             companions: self.context().companions.clone(),
             listener: self.notifier().listener().clone(),
-            families: self.given.0.clone(),
-            orders: self.given.1.clone(),
+            families: self.given.families.clone(),
+            orders: self.given.orders.clone(),
             filters: Vec::new(), // a reader compacts nothing
+            merge_operators: self.given.merge_operators.clone(),
             engine_log: None,
             cache: None,
         };
@@ -124,6 +125,10 @@ fn with_a_way_on(error: Error) -> Error {
 
 fn validate(settings: &Settings, parts: &Parts) -> Result<()> {
     settings.validate()?;
+    if let Some(operator) = parts.merge_operators.iter().find(|operator| !operator.has_valid_name()) {
+        let what = "the name of a merge operator must have 1 to 255 bytes, and must not begin with wax.";
+        return Err(Error::invalid(format!("{:?}: {what}", operator.name())));
+    }
     for (name, options) in &parts.families {
         options.validate()?;
         check_name(name)?;
@@ -197,7 +202,11 @@ pub(super) fn start(
         closed: AtomicBool::new(false),
         refusing: AtomicBool::new(false),
         recovery: Mutex::new(opened.report),
-        given: (parts.families.clone(), parts.orders),
+        given: GivenByName {
+            families: parts.families.clone(),
+            orders: parts.orders,
+            merge_operators: parts.merge_operators,
+        },
         store_lock: Mutex::new(held),
     });
     if let Some(log) = inner.store_log().log() {

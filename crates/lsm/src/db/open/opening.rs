@@ -9,6 +9,7 @@ use crate::db::notify::events::{Listener, Silent};
 use crate::db::notify::notifier::Notifier;
 use crate::descriptors::Descriptors;
 use crate::env::Env;
+use crate::merge_operator::MergeOperator;
 use crate::options::{CfOptions, Settings};
 use crate::order::Order;
 use crate::seam::{Companions, EngineLog};
@@ -29,6 +30,8 @@ pub struct Parts {
     pub orders: Vec<Order>,
     /// Compaction filters. A stored family whose options name no filter gets the one of its stored name.
     pub filters: Vec<CompactionFilter>,
+    /// Merge operators. A stored family whose options name no operator gets the one of its stored name.
+    pub merge_operators: Vec<MergeOperator>,
     /// Writes the event log; `None` records no events.
     pub engine_log: Option<Arc<dyn EngineLog>>,
     /// The block cache, which several stores may share; `None` creates a private one of `Settings::cache_bytes`.
@@ -45,6 +48,7 @@ impl Parts {
             families: Vec::new(),
             orders: Vec::new(),
             filters: Vec::new(),
+            merge_operators: Vec::new(),
             engine_log: None,
             cache: None,
         }

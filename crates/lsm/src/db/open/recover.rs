@@ -448,7 +448,7 @@ impl Opening<'_> {
                 true => options.large_value_bytes,
                 false => 0, // opening a store never raises its format version
             };
-            let merge_operator = merge_operator_of(stored, options.merge_operator)?;
+            let merge_operator = self.merge_operator_of(stored, options.merge_operator)?;
             let compaction_filter = options.compaction_filter.or_else(|| self.stored_filter(stored));
             return match options.order.name() == stored.comparator {
                 true => Ok(CfOptions { large_value_bytes, merge_operator, compaction_filter, ..options }),
@@ -460,7 +460,7 @@ impl Opening<'_> {
         let Some(order) = order else {
             return Err(mismatch(stored, None));
         };
-        let merge_operator = merge_operator_of(stored, None)?;
+        let merge_operator = self.merge_operator_of(stored, None)?;
         let compaction_filter = self.stored_filter(stored);
         let options =
             CfOptions { merge_operator, compaction_filter, ..version::family::decode(&stored.options, order.clone())? };
@@ -475,6 +475,28 @@ impl Opening<'_> {
         let too_new = |error| Error::of(ErrorKind::FormatTooNew, format!("family {:?}: {error}", stored.name));
         options.validate().map_err(too_new)?;
         Ok(options)
+    }
+
+    /// Returns the merge operator of a stored family: that of the caller's options, or one of the caller's by its name.
+    /// Errors: `Invalid` if the options have one with another name.
+    fn merge_operator_of(
+        &self,
+        stored: &version::FamilyState,
+        given: Option<MergeOperator>,
+    ) -> Result<Option<MergeOperator>> {
+        match (&stored.merge_operator, given) {
+            (Some(stored_name), Some(given)) if given.name() != stored_name => Err(Error::invalid(format!(
+                "family {:?} has merge operator {stored_name:?}, and cannot be opened with {:?}",
+                stored.name,
+                given.name()
+            ))),
+            (_, Some(given)) => Ok(Some(given)),
+            (Some(name), None) => {
+                let known = self.parts.merge_operators.iter().find(|operator| operator.name() == name);
+                Ok(Some(known.cloned().unwrap_or_else(|| MergeOperator::of_name(name))))
+            }
+            (None, None) => Ok(None),
+        }
     }
 
     /// Returns the changes that record the merge operators which the caller's options add to stored families.
@@ -650,20 +672,6 @@ fn live_files(state: &ManifestState, manifest: u64) -> Vec<StoreFileName> {
     let log =
         state.log.iter().flat_map(|log| [StoreFileName::Segment(log.place.segment), StoreFileName::Ring(log.ring)]);
     tables.chain(log).chain([StoreFileName::Manifest(manifest), StoreFileName::Current, StoreFileName::Lock]).collect()
-}
-
-/// Returns the merge operator of a stored family: the caller's, if it has the stored name. Errors: `Invalid` for another
-/// name.
-fn merge_operator_of(stored: &version::FamilyState, given: Option<MergeOperator>) -> Result<Option<MergeOperator>> {
-    match (&stored.merge_operator, given) {
-        (Some(stored_name), Some(given)) if given.name() != stored_name => Err(Error::invalid(format!(
-            "family {:?} has merge operator {stored_name:?}, and cannot be opened with {:?}",
-            stored.name,
-            given.name()
-        ))),
-        (_, Some(given)) => Ok(Some(given)),
-        (stored_name, None) => Ok(stored_name.as_deref().map(MergeOperator::of_name)),
-    }
 }
 
 /// Returns the error of a family that is opened with another order than the stored one.

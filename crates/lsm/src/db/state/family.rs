@@ -469,6 +469,23 @@ impl Family {
         self.0.options.separates_from()
     }
 
+    /// Checks an operand before it is written. Errors: `Invalid` if the family has no merge operator, or one that is
+    /// not known or cannot read the operand.
+    pub fn check_operand(&self, key: &[u8], operand: &[u8]) -> Result<()> {
+        self.merge_operator().ok_or_else(|| self.no_operator())?.check(key, operand)
+    }
+
+    /// Makes the value of a key from its base and its operands, oldest first, by the family's merge operator. Errors:
+    /// `Invalid` if the family has none, or if it fails.
+    pub fn merge_operands(&self, key: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> Result<Vec<u8>> {
+        self.merge_operator().ok_or_else(|| self.no_operator())?.merge(key, base, operands)
+    }
+
+    #[cold]
+    fn no_operator(&self) -> Error {
+        Error::invalid(format!("column family {:?} has no merge operator: set it in its options", self.name()))
+    }
+
     /// Returns level and number of each table.
     pub(crate) fn table_numbers(&self) -> Vec<(usize, u64)> {
         let view = self.view();

@@ -463,13 +463,7 @@ fn check_operands(families: &FamilyMap, batch: &Batch) -> Result<()> {
     for operation in batch.operations() {
         let BatchOperation { family, kind, key, value, .. } = operation?;
         let Some(family) = families.by_id.get(&family).filter(|_| kind == Kind::Merge) else { continue };
-        match family.merge_operator() {
-            Some(operator) => operator.check(key, value)?,
-            None => {
-                let what = format!("column family {:?} has no merge operator: set it in its options", family.name());
-                return Err(Error::invalid(what));
-            }
-        }
+        family.check_operand(key, value)?;
     }
     Ok(())
 }

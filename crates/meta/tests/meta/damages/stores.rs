@@ -229,6 +229,7 @@ impl Sample {
             families: FAMILIES.map(|name| (name.to_owned(), of(name))).into(),
             filters: Vec::new(),
             orders: Vec::new(),
+            merge_operators: Vec::new(),
             engine_log: None,
             cache: None,
         }
