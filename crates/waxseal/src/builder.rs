@@ -9,6 +9,7 @@ use waxseal_lsm::compaction_filter::CompactionFilter;
 use waxseal_lsm::db::{self as engine, DEFAULT_FAMILY, Listener, Parts};
 use waxseal_lsm::env::{Clock, Env, Fs, MemoryFs};
 use waxseal_lsm::error::{Error, Result};
+use waxseal_lsm::merge_operator::MergeOperator;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, MIB, Settings, Verify};
 use waxseal_lsm::order::{Comparator, Order};
 use waxseal_lsm::sst::Cache;
@@ -415,6 +416,36 @@ impl Builder {
     /// ```
     pub fn compaction_filter(mut self, filter: CompactionFilter) -> Builder {
         self.parts.filters.push(filter);
+        self
+    }
+
+    /// Adds a custom merge operator for families of the store, which refer to it by its name. Without it, reads of keys
+    /// with operands fail. The engine's own operators need no adding.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// use waxseal::{CfOptions, Db, MergeOperator};
+    ///
+    /// let longest = || {
+    ///     MergeOperator::custom("longest", |_key, older, newer| {
+    ///         Ok(if newer.len() > older.len() { newer } else { older }.to_vec())
+    ///     })
+    /// };
+    /// let db = Db::open(&path)?;
+    /// let options = CfOptions { merge_operator: Some(longest()), ..CfOptions::default() };
+    /// db.create_column_family("words", options)?.merge("w", "short")?;
+    /// db.close()?;
+    /// let db = Db::builder(&path).merge_operator(longest()).open()?;
+    /// let words = db.column_family("words")?;
+    /// words.merge("w", "longer")?;
+    /// assert_eq!(words.get("w")?.unwrap(), "longer");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn merge_operator(mut self, operator: MergeOperator) -> Builder {
+        self.parts.merge_operators.push(operator);
         self
     }
 
