@@ -702,6 +702,13 @@ impl Batch {
         self.try_push(cf, Write::delete(key), None)
     }
 
+    /// Adds a merge operand now, for a transaction. Errors: those that refuse it, and `Invalid` if the family's operator
+    /// cannot read it; the batch is unchanged then.
+    pub(crate) fn merge_now(&mut self, cf: &ColumnFamily, key: &[u8], operand: &[u8]) -> Result<()> {
+        cf.family.check_operand(key, operand)?;
+        self.try_push(cf, Write::merge(key, operand), None)
+    }
+
     /// Adds a range delete now, for a transaction. Errors: those that refuse it, and `Invalid` for a start behind the
     /// end; the batch is unchanged then.
     pub(crate) fn delete_range_now(&mut self, cf: &ColumnFamily, bounds: Bounds) -> Result<()> {

@@ -1,7 +1,6 @@
 //! The names that others rely on, as calls that compile and run.
 //!
 //! Calls that do not exist yet, by the issue that brings them:
-//! - merge operators: `merge`, also in batches
 //! - zstd: `Compression::Zstd` needs the feature `zstd`, and is refused at open without it
 
 use std::sync::Arc;
@@ -129,6 +128,9 @@ fn transactions() -> Result<()> {
     t.savepoint();
     t.delete(&cf, "k")?;
     t.delete_range(&cf, "a".."b")?;
+    let merge_operator = Some(MergeOperator::add_i64());
+    let merged = db.create_column_family("merged", CfOptions { merge_operator, ..CfOptions::default() })?;
+    t.merge(&merged, "k", 1i64.to_le_bytes())?;
     t.rollback_to_savepoint()?;
     assert_eq!(t.range(&cf, "a".."z").count(), 1);
     t.commit()?;

@@ -10,7 +10,7 @@ use waxseal_lsm::order::Order;
 use waxseal_lsm::read::{CursorBounds, UserCursor};
 
 use super::own_writes::FamilyWrites;
-use super::{Isolation, Shared};
+use super::{Isolation, Shared, State};
 use crate::inner::{ColumnFamily, Inner};
 use crate::range::Bounds;
 
@@ -219,39 +219,53 @@ impl TransactionCursor {
             }
         };
         let is_nearer = |own: &[u8], base: &[u8]| is_before(order, own, base, direction);
+        let own = own.filter(|(key, _)| !base.valid() || is_nearer(key, base.key()));
+        let own = own.map(|(key, value)| (key.to_vec(), value.clone()));
+        let reached = match &own {
+            Some((key, _)) => Some(&key[..]),
+            None => base.valid().then(|| base.key()),
+        };
+        if shared.isolation == Isolation::Serializable {
+            note(&mut state, cf, span, (from, reached), bounds, direction);
+        }
+        drop(state);
         *position = match own {
-            Some((key, value)) if !base.valid() || is_nearer(key, base.key()) => {
-                Position::Own(key.to_vec(), value.to_vec())
-            }
-            _ if base.valid() => Position::Base,
-            _ => Position::None,
+            None if base.valid() => Position::Base,
+            None => Position::None,
+            Some((key, value)) => match value.resolve(&cf.family, &key, || shared.stored(cf, &key))? {
+                Some(value) => Position::Own(key, value),
+                None => Position::None,
+            },
         };
-        if shared.isolation != Isolation::Serializable {
-            return Ok(());
-        }
-        let reached = match position {
-            Position::Own(key, _) => Some(&key[..]),
-            Position::Base => Some(base.key()),
-            Position::None => None,
-        };
-        let limit = match direction {
-            Direction::Forward => &bounds.1,
-            Direction::Backward => &bounds.0,
-        };
-        match span {
-            Some(span) => {
-                let (low, high) = &mut *span.lock().unwrap_or_else(PoisonError::into_inner);
-                let end = if direction == Direction::Forward { high } else { low };
-                extend(order, end, reached, limit, direction);
-            }
-            None => {
-                let end = reached.map_or_else(|| limit.clone(), |key| Bound::Included(key.to_vec()));
-                let keys = if direction == Direction::Forward { (from, end) } else { (end, from) };
-                let passed = span.insert(Arc::new(Mutex::new(keys)));
-                state.spans.push((cf.clone(), passed.clone()));
-            }
-        }
         Ok(())
+    }
+}
+
+/// Notes that a cursor has passed the keys from `from` to the one that it reached, or to its limit.
+fn note(
+    state: &mut State,
+    cf: &ColumnFamily,
+    span: &mut Option<Arc<Mutex<CursorBounds>>>,
+    (from, reached): (Bound<Vec<u8>>, Option<&[u8]>),
+    bounds: &Bounds,
+    direction: Direction,
+) {
+    let limit = match direction {
+        Direction::Forward => &bounds.1,
+        Direction::Backward => &bounds.0,
+    };
+    match span {
+        Some(span) => {
+            let (low, high) = &mut *span.lock().unwrap_or_else(PoisonError::into_inner);
+            let end = if direction == Direction::Forward { high } else { low };
+            extend(cf.order(), end, reached, limit, direction);
+        }
+        None => {
+            let end = reached.map_or_else(|| limit.clone(), |key| Bound::Included(key.to_vec()));
+            let keys = if direction == Direction::Forward { (from, end) } else { (end, from) };
+            let passed = span.insert(Arc::new(Mutex::new(keys)));
+            state.spans.push((cf.clone(), passed.clone()));
+        }
     }
 }
 
@@ -259,7 +273,7 @@ impl TransactionCursor {
 /// Errors: `Invalid` if the family's comparator contradicts itself.
 fn pass_hidden(base: &mut UserCursor, writes: &FamilyWrites, direction: Direction) -> Result<()> {
     let mut ranges_ahead = writes.deleted_ranges();
-    while base.valid() && writes.get(base.key()).is_some() {
+    while base.valid() && writes.holds(base.key()) {
         let deleted = writes.deleted_range(base.key());
         if deleted.is_some() {
             let passed_again = || Error::invalid("the comparator of the column family contradicts itself");

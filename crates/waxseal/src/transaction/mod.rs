@@ -34,7 +34,7 @@ use crate::inner::{ColumnFamily, Inner};
 use crate::range::KeyRange;
 use crate::session::Session;
 use crate::slice::Slice;
-use own_writes::OwnWrites;
+use own_writes::{OwnValue, OwnWrites};
 
 pub use cursor::TransactionCursor;
 pub use range::TransactionRange;
@@ -129,6 +129,12 @@ impl Shared {
             )));
         }
         self.snapshot.as_ref().map_err(Error::clone)
+    }
+
+    /// Returns the value of a key in the snapshot.
+    fn stored(&self, cf: &ColumnFamily, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let at = At::Snapshot(self.snapshot_for(cf)?);
+        self.inner.read(cf, key, at, |record| record.value.to_vec())
     }
 }
 
@@ -229,22 +235,26 @@ impl Transaction {
         self.shared.inner.check(&cf.family)?;
         let keys: Vec<K> = keys.into_iter().collect();
         let mut values = vec![None; keys.len()];
-        let mut stored = Vec::with_capacity(keys.len());
+        let (mut stored, mut owned) = (Vec::with_capacity(keys.len()), Vec::new());
         let mut state = self.shared.state()?;
         for (index, key) in keys.iter().map(AsRef::as_ref).enumerate() {
-            if let Some(own) = state.own_writes.of(cf.family.id()).and_then(|writes| writes.get(key)) {
-                values[index] = own.map(Slice::from);
-                continue;
+            let own = state.own_writes.of(cf.family.id()).and_then(|writes| writes.get(key));
+            if own.as_ref().is_none_or(OwnValue::needs_stored) {
+                if self.shared.isolation == Isolation::Serializable {
+                    state.reads.add_key(&cf.family, key);
+                }
+                stored.push((index, key));
             }
-            if self.shared.isolation == Isolation::Serializable {
-                state.reads.add_key(&cf.family, key);
-            }
-            stored.push((index, key));
+            owned.extend(own.map(|own| (index, key, own)));
         }
         drop(state);
         let found = self.shared.inner.read_many(cf, At::Snapshot(snapshot), stored.iter().map(|(_, key)| key))?;
         for ((index, _), value) in stored.into_iter().zip(found) {
             values[index] = value;
+        }
+        for (index, key, own) in owned {
+            let stored = values[index].take().map(Vec::from);
+            values[index] = own.resolve(&cf.family, key, || Ok(stored))?.map(|value| Slice::from(&value[..]));
         }
         Ok(values)
     }
@@ -281,16 +291,15 @@ impl Transaction {
         let snapshot = self.shared.snapshot_for(cf)?;
         self.shared.inner.check(&cf.family)?;
         let mut state = self.shared.state()?;
-        if let Some(own) = state.own_writes.of(cf.family.id()).and_then(|writes| writes.get(key)) {
-            let own = own.map(<[u8]>::to_vec); // `visit` may use the transaction
-            drop(state);
-            return Ok(own.as_deref().map(visit));
-        }
-        if is_noted {
+        let own = state.own_writes.of(cf.family.id()).and_then(|writes| writes.get(key));
+        if is_noted && own.as_ref().is_none_or(OwnValue::needs_stored) {
             state.reads.add_key(&cf.family, key);
         }
-        drop(state);
-        self.shared.inner.read(cf, key, At::Snapshot(snapshot), |record| visit(record.value))
+        drop(state); // `visit` and a merge operator may use the transaction
+        match own {
+            Some(own) => Ok(own.resolve(&cf.family, key, || self.shared.stored(cf, key))?.as_deref().map(visit)),
+            None => self.shared.inner.read(cf, key, At::Snapshot(snapshot), |record| visit(record.value)),
+        }
     }
 
     /// Creates a cursor over a family, as the transaction sees it.
@@ -352,6 +361,33 @@ impl Transaction {
         options: WriteOptions,
     ) -> Result<()> {
         self.write(cf, |batch| batch.put_now(cf, key.as_ref(), value.as_ref(), options))
+    }
+
+    /// Merges an operand into the value of a key without reading it: see [`ColumnFamily::merge`]. The transaction's own
+    /// reads of the key read the value of the snapshot and merge the operands into it. Only they can conflict under
+    /// [`Isolation::Serializable`]; a merge alone does not.
+    ///
+    /// Errors: those that refuse a write, and `Invalid` if the family has no merge operator or if the operator cannot
+    /// read the operand; the transaction continues without it. A failure of the operator is an error of the read.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let db = waxseal::Db::memory()?;
+    /// use waxseal::{CfOptions, MergeOperator};
+    ///
+    /// let options = CfOptions { merge_operator: Some(MergeOperator::append(b",")), ..CfOptions::default() };
+    /// let tags = db.create_column_family("tags", options)?;
+    /// tags.put("book", "new")?;
+    /// let transaction = db.transaction();
+    /// transaction.merge(&tags, "book", "read")?;
+    /// assert_eq!(transaction.get(&tags, "book")?.unwrap(), "new,read");
+    /// transaction.commit()?;
+    /// assert_eq!(tags.get("book")?.unwrap(), "new,read");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn merge(&self, cf: &ColumnFamily, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        self.write(cf, |batch| batch.merge_now(cf, key.as_ref(), operand.as_ref()))
     }
 
     /// Removes a key. Removing an absent key is not an error.

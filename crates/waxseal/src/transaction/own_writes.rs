@@ -3,6 +3,8 @@
 //!
 //! Holds:  a write of a key is newer than every deleted range that holds it, because `delete_range` removes the writes
 //!         in its range. A key is therefore decided by its write, else by the deleted ranges, else by the snapshot.
+//! Merge:  operands are kept apart from their base until a read needs the value, because the operator may fail, and may
+//!         use the transaction.
 //! Order:  `BTreeMap::range` panics for a start behind the end, and a comparator that contradicts itself may find one in
 //!         any two keys. Ranges of the map therefore have one bound, and the other one is compared key by key.
 
@@ -11,6 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 
 use waxseal_lsm::batch::BatchOperation;
+use waxseal_lsm::db::Family;
 use waxseal_lsm::error::Result;
 use waxseal_lsm::order::Order;
 use waxseal_lsm::range_delete::{RangeBounds, bounds_of, is_within};
@@ -45,11 +48,63 @@ impl Ord for OrderedKey {
     }
 }
 
+/// The state of a key that a transaction wrote.
+#[derive(Clone, Debug)]
+pub(super) struct OwnValue {
+    base: Base,
+    /// The operands merged into the base, oldest first.
+    operands: Vec<Vec<u8>>,
+}
+
+#[derive(Clone, Debug)]
+enum Base {
+    /// The transaction set the key to a value.
+    Value(Vec<u8>),
+    /// The transaction removed the key, or its value has expired.
+    Absent,
+    /// The snapshot has the base.
+    Stored,
+}
+
+impl OwnValue {
+    fn set(value: Option<Vec<u8>>) -> OwnValue {
+        OwnValue { base: value.map_or(Base::Absent, Base::Value), operands: Vec::new() }
+    }
+
+    fn is_absent(&self) -> bool {
+        matches!(self.base, Base::Absent) && self.operands.is_empty()
+    }
+
+    /// Returns true if the value depends on that in the snapshot.
+    pub(super) fn needs_stored(&self) -> bool {
+        matches!(self.base, Base::Stored)
+    }
+
+    /// Returns the value of the key. `stored` reads it in the snapshot. Errors: those of `stored`, and `Invalid` if the
+    /// family's merge operator fails. Calls code of the application, so the transaction must not be locked.
+    pub(super) fn resolve(
+        self,
+        family: &Family,
+        key: &[u8],
+        stored: impl FnOnce() -> Result<Option<Vec<u8>>>,
+    ) -> Result<Option<Vec<u8>>> {
+        let base = match self.base {
+            Base::Value(value) => Some(value),
+            Base::Absent => None,
+            Base::Stored => stored()?,
+        };
+        if self.operands.is_empty() {
+            return Ok(base);
+        }
+        let operands: Vec<&[u8]> = self.operands.iter().map(Vec::as_slice).collect();
+        family.merge_operands(key, base.as_deref(), &operands).map(Some)
+    }
+}
+
 /// The writes of one transaction in one family.
 pub(super) struct FamilyWrites {
     order: Order,
-    /// The value that a key was set to; `None` if the key was removed or its value has expired.
-    keys: BTreeMap<OrderedKey, Option<Vec<u8>>>,
+    keys: BTreeMap<OrderedKey, OwnValue>,
     /// The deleted ranges: disjoint, not adjacent, in ascending order.
     deleted: Vec<HalfOpen>,
 }
@@ -63,13 +118,17 @@ impl FamilyWrites {
         OrderedKey { order: self.order.clone(), bytes: key.to_vec() }
     }
 
-    /// Returns how the transaction's writes decide a key: a value, `Some(None)` if it is absent, or `None` if the
-    /// snapshot decides.
-    pub(super) fn get(&self, key: &[u8]) -> Option<Option<&[u8]>> {
+    /// Returns what the transaction's writes make of a key; `None` if the snapshot alone decides.
+    pub(super) fn get(&self, key: &[u8]) -> Option<OwnValue> {
         match self.keys.get(&self.key(key)) {
-            Some(value) => Some(value.as_deref()),
-            None => self.deleted_range(key).map(|_| None),
+            Some(value) => Some(value.clone()),
+            None => self.deleted_range(key).map(|_| OwnValue::set(None)),
         }
+    }
+
+    /// Returns true if the transaction wrote or removed a key.
+    pub(super) fn holds(&self, key: &[u8]) -> bool {
+        self.keys.contains_key(&self.key(key)) || self.deleted_range(key).is_some()
     }
 
     /// Returns the deleted range that holds a key.
@@ -87,18 +146,18 @@ impl FamilyWrites {
         self.deleted.len()
     }
 
-    /// Returns the first key within bounds that was set to a value, and the value.
-    pub(super) fn first_in(&self, bounds: &Bounds) -> Option<(&[u8], &[u8])> {
+    /// Returns the first key within bounds that has a value, and the value.
+    pub(super) fn first_in(&self, bounds: &Bounds) -> Option<(&[u8], &OwnValue)> {
         let keys = self.keys.range((self.ordered(&bounds.0), Bound::Unbounded));
         let mut within = keys.take_while(|(key, _)| is_at_most(&self.order, &key.bytes, &bounds.1));
-        within.find_map(|(key, value)| Some((&key.bytes[..], value.as_deref()?)))
+        within.find(|(_, value)| !value.is_absent()).map(|(key, value)| (&key.bytes[..], value))
     }
 
-    /// Returns the last key within bounds that was set to a value, and the value.
-    pub(super) fn last_in(&self, bounds: &Bounds) -> Option<(&[u8], &[u8])> {
+    /// Returns the last key within bounds that has a value, and the value.
+    pub(super) fn last_in(&self, bounds: &Bounds) -> Option<(&[u8], &OwnValue)> {
         let keys = self.keys.range((Bound::Unbounded, self.ordered(&bounds.1))).rev();
         let mut within = keys.take_while(|(key, _)| is_at_least(&self.order, &key.bytes, &bounds.0));
-        within.find_map(|(key, value)| Some((&key.bytes[..], value.as_deref()?)))
+        within.find(|(_, value)| !value.is_absent()).map(|(key, value)| (&key.bytes[..], value))
     }
 
     fn ordered(&self, bound: &Bound<Vec<u8>>) -> Bound<OrderedKey> {
@@ -107,7 +166,13 @@ impl FamilyWrites {
 
     fn set(&mut self, key: &[u8], value: Option<Vec<u8>>) {
         let key = self.key(key);
-        self.keys.insert(key, value);
+        self.keys.insert(key, OwnValue::set(value));
+    }
+
+    fn merge(&mut self, key: &[u8], operand: &[u8]) {
+        let base = if self.deleted_range(key).is_some() { Base::Absent } else { Base::Stored };
+        let own = self.keys.entry(self.key(key)).or_insert(OwnValue { base, operands: Vec::new() });
+        own.operands.push(operand.to_vec());
     }
 
     fn delete_range(&mut self, (start, end): RangeBounds<'_>) {
@@ -178,6 +243,7 @@ impl OwnWrites {
         let writes = self.families.entry(operation.family).or_insert_with(|| FamilyWrites::new(order));
         match operation.kind {
             Kind::RangeDelete => writes.delete_range(bounds_of(operation.key, operation.value)?),
+            Kind::Merge => writes.merge(operation.key, operation.value),
             Kind::Put if !is_expired => writes.set(operation.key, Some(operation.value.to_vec())),
             _ => writes.set(operation.key, None),
         }

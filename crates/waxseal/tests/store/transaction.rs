@@ -11,7 +11,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use waxseal::env::ManualClock;
 use waxseal::{
-    Builder, CfOptions, ColumnFamily, Comparator, Db, ErrorKind, Isolation, Order, Result, Transaction, WriteOptions,
+    Builder, CfOptions, ColumnFamily, Comparator, Db, ErrorKind, Isolation, MergeOperator, Order, Result, Slice,
+    Transaction, WriteOptions,
 };
 
 const LEVELS: [Isolation; 2] = [Isolation::Serializable, Isolation::Snapshot];
@@ -35,11 +36,11 @@ fn store() -> (Db, ColumnFamily) {
     (db, cf)
 }
 
-fn text(found: Option<waxseal::Slice>) -> String {
+fn text(found: Option<Slice>) -> String {
     found.map_or_else(|| "-".into(), |value| String::from_utf8(value.to_vec()).unwrap())
 }
 
-fn keys(rows: impl Iterator<Item = Result<(waxseal::Slice, waxseal::Slice)>>) -> String {
+fn keys(rows: impl Iterator<Item = Result<(Slice, Slice)>>) -> String {
     rows.map(|row| String::from_utf8(row.unwrap().0.to_vec()).unwrap()).collect::<Vec<_>>().join(" ")
 }
 
@@ -356,6 +357,87 @@ fn a_refused_write_leaves_the_transaction_as_it_was() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn merges_alone_do_not_conflict_under_the_serializable_level_and_reads_of_them_do() -> Result<()> {
+    let number = |value: i64| Slice::from(&value.to_le_bytes()[..]);
+    let one = number(1);
+    for (reads, isolation) in [(false, LEVELS[0]), (true, LEVELS[0]), (false, LEVELS[1])] {
+        let db = Db::memory()?;
+        let merge_operator = Some(MergeOperator::add_i64());
+        let cf = db.create_column_family("counters", CfOptions { merge_operator, ..CfOptions::default() })?;
+        cf.put("k", number(40))?;
+        let transaction = db.transaction_with(isolation);
+        transaction.merge(&cf, "k", &one)?;
+        transaction.merge(&cf, "new", &one)?;
+        if reads {
+            assert_eq!(transaction.get(&cf, "k")?.unwrap(), number(41));
+            assert_eq!(transaction.multi_get(&cf, ["new", "k", "none"])?, [Some(one.clone()), Some(number(41)), None]);
+        }
+        cf.merge("k", &one)?;
+        if reads || isolation == Isolation::Snapshot {
+            outcome(transaction, Some("k"));
+            assert_eq!((cf.get("k")?.unwrap(), cf.get("new")?), (number(41), None));
+        } else {
+            outcome(transaction, None);
+            assert_eq!((cf.get("k")?.unwrap(), cf.get("new")?.unwrap()), (number(42), one.clone()));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_failing_merge_operator_fails_the_reads_of_a_transaction_and_not_its_commit() -> Result<()> {
+    let db = Db::memory()?;
+    let fragile = MergeOperator::custom("fragile", |_, older, newer| match newer {
+        b"panic" => panic!("told to"),
+        _ => Ok([older, newer].concat()),
+    });
+    let cf = db.create_column_family("rows", CfOptions { merge_operator: Some(fragile), ..CfOptions::default() })?;
+    let plain = db.column_family("plain")?;
+    for key in ["a", "b", "c"] {
+        cf.put(key, "0")?;
+    }
+    let transaction = db.transaction();
+    assert_eq!(transaction.merge(&plain, "a", "1").unwrap_err().kind(), &ErrorKind::Invalid);
+    transaction.merge(&cf, "b", "panic")?;
+    transaction.merge(&cf, "c", "1")?;
+    assert!(transaction.get(&cf, "b").unwrap_err().to_string().contains("panicked"));
+    assert!(transaction.multi_get(&cf, ["a", "b"]).is_err());
+    let mut cursor = transaction.cursor(&cf);
+    cursor.first()?;
+    assert!(cursor.next().is_err() && !cursor.valid());
+    cursor.seek("c")?;
+    assert_eq!(cursor.value(), b"01");
+    assert!(cursor.prev().is_err() && !cursor.valid());
+    assert_eq!(transaction.len(), 2);
+    transaction.commit()?;
+    assert!(cf.get("b").is_err());
+    assert_eq!(cf.get("c")?.unwrap(), "01");
+    Ok(())
+}
+
+#[test]
+fn a_merge_in_a_transaction_begins_with_nothing_above_an_expired_value_or_a_deleted_range() -> Result<()> {
+    let clock = Arc::new(ManualClock::default());
+    clock.advance_nanos(1_750_000_000_000_000_000);
+    let db = Builder::in_memory().clock(clock.clone()).open()?;
+    let merge_operator = Some(MergeOperator::append(","));
+    let cf = db.create_column_family("rows", CfOptions { merge_operator, ..CfOptions::default() })?;
+    cf.put_with("k", "old", WriteOptions::new().expires_in(Duration::from_secs(10)))?;
+    cf.put("l", "old")?;
+    let before = db.transaction();
+    clock.advance_nanos(20_000_000_000);
+    let after = db.transaction();
+    for (transaction, value) in [(&before, "old,new"), (&after, "new")] {
+        transaction.merge(&cf, "k", "new")?;
+        assert_eq!(text(transaction.get(&cf, "k")?), value);
+        transaction.delete_range(&cf, "l"..)?;
+        transaction.merge(&cf, "l", "new")?;
+        assert_eq!(text(transaction.get(&cf, "l")?), "new");
+    }
+    Ok(())
+}
+
 /// Four threads move amounts between accounts, while others put and delete unrelated keys, flush and compact.
 #[test]
 fn concurrent_transfers_keep_the_sum() -> Result<()> {
@@ -464,9 +546,25 @@ fn a_comparator_that_contradicts_itself_is_endured() {
     }
 }
 
+/// The base of operands without a value.
+const ABSENT: u8 = 7;
+
+/// Merges an operand into a value. The order of operands matters.
+fn chain(value: u8, operand: u8) -> u8 {
+    value.wrapping_mul(31).wrapping_add(operand)
+}
+
+fn chained() -> MergeOperator {
+    MergeOperator::custom_full("chained", |_, base, operands| {
+        let first = base.map_or(ABSENT, |base| base[0]);
+        Ok(vec![operands.iter().fold(first, |value, operand| chain(value, operand[0]))])
+    })
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Put(u8, u8),
+    Merge(u8, u8),
     Delete(u8),
     DeleteRange(u8, u8),
     Savepoint,
@@ -484,6 +582,7 @@ fn steps() -> impl Strategy<Value = Step> {
     let moves = || vec(any::<bool>(), 0..12);
     prop_oneof![
         4 => (key(), any::<u8>()).prop_map(|(key, value)| Step::Put(key, value)),
+        4 => (key(), any::<u8>()).prop_map(|(key, operand)| Step::Merge(key, operand)),
         2 => key().prop_map(Step::Delete),
         1 => (key(), key()).prop_map(|(a, b)| Step::DeleteRange(a.min(b), a.max(b))),
         1 => Just(Step::Savepoint),
@@ -506,13 +605,15 @@ proptest! {
     ) {
         let db = Db::memory().unwrap();
         let order = if reversed { Order::custom(Arc::new(Reverse)) } else { Order::bytewise() };
-        let cf = db.create_column_family("rows", CfOptions { order, ..CfOptions::default() }).unwrap();
+        let merge_operator = Some(chained());
+        let cf = db.create_column_family("rows", CfOptions { order, merge_operator, ..CfOptions::default() }).unwrap();
         // In reversed order, the model has the complement of each key.
         let stored = |key: u8| [if reversed { 255 - key } else { key }];
         let mut model: BTreeMap<u8, u8> = BTreeMap::new();
         for (key, value) in first {
             cf.put(stored(key), [value]).unwrap();
-            model.insert(key, value);
+            cf.merge(stored(key), [1]).unwrap();
+            model.insert(key, chain(value, 1));
         }
         MOVES[place](&db);
         let transaction = db.transaction_with(Isolation::Snapshot);
@@ -524,6 +625,11 @@ proptest! {
                 Step::Put(key, value) => {
                     transaction.put(&cf, stored(key), [value]).unwrap();
                     model.insert(key, value);
+                }
+                Step::Merge(key, operand) => {
+                    transaction.merge(&cf, stored(key), [operand]).unwrap();
+                    let value = model.entry(key).or_insert(ABSENT);
+                    *value = chain(*value, operand);
                 }
                 Step::Delete(key) => {
                     transaction.delete(&cf, stored(key)).unwrap();
