@@ -103,6 +103,12 @@ impl AsyncTransaction {
         self.run(move |transaction| transaction.put_with(&cf, key, value, options)).await
     }
 
+    /// Merges an operand into the value of a key: see [`Transaction::merge`].
+    pub async fn merge(&self, cf: &AsyncColumnFamily, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        let (cf, key, operand) = (cf.blocking().clone(), key.as_ref().to_vec(), operand.as_ref().to_vec());
+        self.run(move |transaction| transaction.merge(&cf, key, operand)).await
+    }
+
     /// Removes a key.
     pub async fn delete(&self, cf: &AsyncColumnFamily, key: impl AsRef<[u8]>) -> Result<()> {
         let (cf, key) = (cf.blocking().clone(), key.as_ref().to_vec());

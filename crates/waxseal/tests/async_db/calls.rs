@@ -8,7 +8,7 @@ use waxseal::env::ManualClock;
 use waxseal::registry::Operation;
 use waxseal::{
     AsyncColumnFamily, AsyncDb, AsyncSession, AsyncSnapshot, CfOptions, Db, Durability, ErrorKind, KeyStream,
-    RangeStream, Result, Seal, Slice, WriteOptions,
+    MergeOperator, RangeStream, Result, Seal, Slice, WriteOptions,
 };
 
 use crate::support::*;
@@ -24,6 +24,22 @@ fn handles_go_anywhere() {
     fn moves<T: Send + Unpin + 'static>() {}
     moves::<RangeStream>();
     moves::<KeyStream>();
+}
+
+#[test]
+fn a_transaction_sees_its_merges() {
+    on_each(|path| async move {
+        let db = AsyncDb::open(&path).await.unwrap();
+        let options = CfOptions { merge_operator: Some(MergeOperator::append(",")), ..CfOptions::default() };
+        let cf = db.create_column_family("tags", options).await.unwrap();
+        cf.put("k", "a").await.unwrap();
+        let transaction = db.transaction().await.unwrap();
+        transaction.merge(&cf, "k", "b").await.unwrap();
+        assert_eq!(transaction.get(&cf, "k").await.unwrap().unwrap(), "a,b");
+        assert_eq!(cf.get("k").await.unwrap().unwrap(), "a");
+        transaction.commit().await.unwrap();
+        assert_eq!(cf.get("k").await.unwrap().unwrap(), "a,b");
+    });
 }
 
 #[test]
