@@ -85,14 +85,54 @@ impl Files {
         attributes: &SetAttributes,
     ) -> Result<()> {
         let target = target.as_ref();
-        if target.is_empty() || target.contains(&0) {
-            return Err(Error::invalid("the target of a symbolic link has at least one byte, and none that is zero"));
-        }
-        if target.len() > MAX_LINK_BYTES {
-            let message = format!("the target of a symbolic link has at most {MAX_LINK_BYTES} bytes");
-            return Err(Error::of(ErrorKind::NameTooLong, message));
-        }
+        check_target(target)?;
         self.create(path.as_ref(), FileKind::Link, attributes, Body::Link(target.to_vec()))
+    }
+
+    /// Creates a symbolic link, or gives an existing one another target, in one atomic step. The link gets a new inode
+    /// number and no extended attributes. Errors: as for `symlink`; `Exists` if the path exists and is no link.
+    ///
+    /// ```
+    /// # fn main() -> waxseal_files::Result<()> {
+    /// # let fs = waxseal_files::FileStore::open(&waxseal::Db::memory()?, "files")?;
+    /// use waxseal_files::SetAttributes;
+    ///
+    /// fs.symlink("releases/1", "current")?;
+    /// fs.replace_symlink("releases/2", "current", &SetAttributes::new())?; // every reader finds a link
+    /// assert_eq!(fs.read_link("current")?, b"releases/2");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn replace_symlink(
+        &self,
+        target: impl AsRef<[u8]>,
+        path: impl AsRef<[u8]>,
+        attributes: &SetAttributes,
+    ) -> Result<()> {
+        let (path, target) = (FilePath::parse(path.as_ref())?, target.as_ref());
+        check_target(target)?;
+        self.check_writable()?;
+        let Some(parent) = path.parent() else { return Err(exists(&path)) };
+        let mut entry = self.new_entry(FileKind::Link, attributes)?;
+        entry.metadata.size = target.len() as u64;
+        entry.body = Body::Link(target.to_vec());
+        let verb = {
+            let _locked = self.shared.namespace.lock([&parent]);
+            let view = self.families.latest();
+            let directory = view.directory(&parent).map_err(|error| of_path(error, &path))?;
+            let verb = match view.find(&path)?.map(|old| old.metadata.kind) {
+                Some(FileKind::Link) => Verb::Write,
+                Some(_) => return Err(exists(&path)),
+                None => Verb::Create,
+            };
+            let mut batch = self.families.batch();
+            self.families.put_entry(&mut batch, &path, &entry);
+            self.touch_directory(&mut batch, &parent, directory, entry.metadata.ctime);
+            self.families.commit(batch)?;
+            verb
+        };
+        self.log(verb, &path, || shown(&path))?;
+        self.settle()
     }
 
     /// Creates an empty file, a fifo or a socket. Errors: as for `mkdir`; `Invalid` for another kind.
@@ -263,27 +303,14 @@ impl Files {
         mode: XattrMode,
     ) -> Result<()> {
         let (name, value) = (name.as_ref(), value.as_ref());
-        if name.is_empty() || name.contains(&0) {
-            return Err(Error::invalid("the name of an attribute has at least one byte, and none that is zero"));
-        }
-        if name.len() > MAX_XATTR_NAME_BYTES {
-            let message = format!("the name of an attribute has at most {MAX_XATTR_NAME_BYTES} bytes");
-            return Err(Error::of(ErrorKind::NameTooLong, message));
-        }
+        check_xattr_name(name)?;
         self.change(path.as_ref(), |entry| {
             match (mode, entry.xattrs.contains_key(name)) {
                 (XattrMode::Create, true) => return Err(Error::of(ErrorKind::Exists, "the attribute exists")),
                 (XattrMode::Replace, false) => return Err(no_attribute()),
                 _ => {}
             }
-            let others = entry.xattrs.iter().filter(|(other, _)| &other[..] != name);
-            let bytes: usize = others.map(|(name, value)| name.len() + value.len()).sum();
-            if bytes + name.len() + value.len() > MAX_XATTR_BYTES {
-                let message = format!("the extended attributes of an entry have at most {MAX_XATTR_BYTES} bytes");
-                return Err(Error::of(ErrorKind::NoSpace, message));
-            }
-            entry.xattrs.insert(name.to_vec(), value.to_vec());
-            Ok(())
+            insert_xattr(&mut entry.xattrs, name, value)
         })
     }
 
@@ -317,6 +344,41 @@ impl Files {
         }
         self.settle()
     }
+}
+
+fn check_target(target: &[u8]) -> Result<()> {
+    if target.is_empty() || target.contains(&0) {
+        return Err(Error::invalid("the target of a symbolic link has at least one byte, and none that is zero"));
+    }
+    if target.len() > MAX_LINK_BYTES {
+        let message = format!("the target of a symbolic link has at most {MAX_LINK_BYTES} bytes");
+        return Err(Error::of(ErrorKind::NameTooLong, message));
+    }
+    Ok(())
+}
+
+fn check_xattr_name(name: &[u8]) -> Result<()> {
+    if name.is_empty() || name.contains(&0) {
+        return Err(Error::invalid("the name of an attribute has at least one byte, and none that is zero"));
+    }
+    if name.len() > MAX_XATTR_NAME_BYTES {
+        let message = format!("the name of an attribute has at most {MAX_XATTR_NAME_BYTES} bytes");
+        return Err(Error::of(ErrorKind::NameTooLong, message));
+    }
+    Ok(())
+}
+
+/// Adds or replaces an extended attribute. Errors: `Invalid`, `NameTooLong`, `NoSpace`; the attributes stay then.
+pub(crate) fn insert_xattr(xattrs: &mut Xattrs, name: &[u8], value: &[u8]) -> Result<()> {
+    check_xattr_name(name)?;
+    let others = xattrs.iter().filter(|(other, _)| &other[..] != name);
+    let bytes: usize = others.map(|(name, value)| name.len() + value.len()).sum();
+    if bytes + name.len() + value.len() > MAX_XATTR_BYTES {
+        let message = format!("the extended attributes of an entry have at most {MAX_XATTR_BYTES} bytes");
+        return Err(Error::of(ErrorKind::NoSpace, message));
+    }
+    xattrs.insert(name.to_vec(), value.to_vec());
+    Ok(())
 }
 
 /// Returns `None` for a damaged entry without readable entries below it. Removals and writes without a condition may replace such

@@ -11,7 +11,7 @@ use crate::digest::Digest;
 use crate::entry::{Chunks, Content, MAX_INLINE_BYTES, Xattrs, chunk_count, not_a_file};
 use crate::error::{Error, ErrorKind, Result};
 use crate::metadata::{FileKind, Metadata, SetAttributes};
-use crate::namespace::{NewContent, of_path};
+use crate::namespace::{NewContent, insert_xattr, of_path};
 use crate::path::FilePath;
 use crate::reclaim::Pin;
 use crate::records::{reclaim_key, reclaim_value};
@@ -227,8 +227,48 @@ impl Writer {
         families.commit(batch)
     }
 
+    /// Appends zeros. Whole chunks of them become a hole, which takes no space, whatever its length. Errors: `TooLarge`;
+    /// `Invalid` after a call that failed.
+    pub fn skip(&mut self, bytes: u64) -> Result<()> {
+        self.attempt(|writer| writer.append_zeros(bytes))
+    }
+
+    fn append_zeros(&mut self, bytes: u64) -> Result<()> {
+        chunk_count(self.size.saturating_add(bytes), self.chunk_bytes)?;
+        let chunk_bytes = u64::from(self.chunk_bytes);
+        let begun = self.buffer.len() as u64;
+        let head = if begun == 0 { 0 } else { bytes.min(chunk_bytes - begun) };
+        self.buffer.resize((begun + head) as usize, 0);
+        self.size += head;
+        let (chunks, tail) = ((bytes - head) / chunk_bytes, (bytes - head) % chunk_bytes);
+        if chunks > 0 {
+            self.append_hole(chunks as u32)?;
+        }
+        if tail > 0 {
+            if !self.buffer.is_empty() {
+                self.commit_chunk()?;
+            }
+            self.buffer.resize(tail as usize, 0);
+            self.size += tail;
+        }
+        Ok(())
+    }
+
+    /// Removes the extended attributes that an existing file would keep.
+    pub fn clear_xattrs(&mut self) {
+        self.xattrs = Some(Xattrs::new());
+    }
+
+    /// Sets an extended attribute, which the file gets with its content. The file then has those that this call sets,
+    /// and none of an existing file. Errors: `Invalid`, `NameTooLong` and `NoSpace`, as of
+    /// [`set_xattr`](Files::set_xattr).
+    pub fn set_xattr(&mut self, name: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        let xattrs = self.xattrs.get_or_insert_default();
+        insert_xattr(xattrs, name.as_ref(), value.as_ref()).map_err(|error| error.at(self.path.display()))
+    }
+
     /// Adds a hole of whole chunks. The bytes before it are whole chunks, too.
-    fn skip(&mut self, chunks: u32) -> Result<()> {
+    fn skip_chunks(&mut self, chunks: u32) -> Result<()> {
         self.attempt(|writer| writer.append_hole(chunks))
     }
 
@@ -279,7 +319,7 @@ impl Writer {
         let (mut bytes, mut copied) = (Vec::new(), 0);
         for (start, end) in chunks.holes.stored_runs(count) {
             if start > copied {
-                self.skip(start - copied)?;
+                self.skip_chunks(start - copied)?;
             }
             for number in start..end {
                 bytes.clear();
@@ -291,7 +331,7 @@ impl Writer {
             copied = end;
         }
         if count > copied {
-            self.skip(count - copied)?;
+            self.skip_chunks(count - copied)?;
             self.size = size;
         }
         Ok(())

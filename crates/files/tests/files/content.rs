@@ -130,6 +130,32 @@ fn a_terabyte_of_holes_takes_no_space() {
     assert_clean(&fs);
 }
 
+/// A skip is a write of zeros, wherever it begins and ends.
+#[test]
+fn skipped_bytes_are_zeros() {
+    let fs = memory();
+    for parts in
+        [&[(5, 0), (0, 4091), (1, 4096)][..], &[(4096, 4096), (0, 1)], &[(3, 20_000), (9_000, 8192 + 7)], &[(0, 7)]]
+    {
+        let (mut skipped, mut content) = (fs.writer("skipped").unwrap(), Vec::new());
+        for (length, zeros) in parts {
+            skipped.write_all(&bytes(*length, 1)).unwrap();
+            skipped.skip(*zeros).unwrap();
+            content.extend(bytes(*length, 1));
+            content.resize(content.len() + *zeros as usize, 0);
+        }
+        let skipped = skipped.finish().unwrap();
+        fs.write("written", &content).unwrap();
+        let written = fs.stat("written").unwrap();
+        assert_eq!(fs.read("skipped").unwrap(), content);
+        assert_eq!((skipped.digest, skipped.allocated), (written.digest, written.allocated), "{parts:?}");
+    }
+    let mut writer = fs.writer("endless").unwrap();
+    fails(writer.skip(u64::MAX), ErrorKind::TooLarge);
+    drop(writer);
+    assert_clean(&fs);
+}
+
 #[test]
 fn zeros_are_holes_and_have_one_digest() {
     let fs = memory();

@@ -32,6 +32,7 @@ const OPERATIONS: &[Operation] = &[
     ("extend", |fs| fs.truncate("large", 50_000)),
     ("make a directory", |fs| fs.mkdir("dir/more")),
     ("link", |fs| fs.symlink("large", "dir/link")),
+    ("change a link", |fs| fs.replace_symlink("new", "dir/link", &SetAttributes::new())),
     ("rename over a file", |fs| fs.rename("large", "dir/large")),
     ("rename a tree", |fs| fs.rename("dir", "tree")),
     ("exchange", |fs| fs.rename_with("tree", "new", RenameMode::Exchange)),

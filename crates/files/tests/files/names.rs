@@ -32,6 +32,10 @@ fn errors_are_those_of_posix() {
         (fs.create_dir_all("dir/file").err(), ErrorKind::Exists),
         (fs.symlink("", "l").err(), ErrorKind::Invalid),
         (fs.symlink("x".repeat(4096), "l").err(), ErrorKind::NameTooLong),
+        (fs.replace_symlink("", "l", &SetAttributes::new()).err(), ErrorKind::Invalid),
+        (fs.replace_symlink("x", "dir/file", &SetAttributes::new()).err(), ErrorKind::Exists),
+        (fs.replace_symlink("x", "", &SetAttributes::new()).err(), ErrorKind::Exists),
+        (fs.replace_symlink("x", "absent/l", &SetAttributes::new()).err(), ErrorKind::NotFound),
         (fs.remove("dir").err(), ErrorKind::IsDirectory),
         (fs.remove("absent").err(), ErrorKind::NotFound),
         (fs.remove("").err(), ErrorKind::Busy),
@@ -153,6 +157,21 @@ fn extended_attributes_have_modes_and_a_limit() {
     fails(fs.set_xattr("file", "user.a", "2", XattrMode::Create), ErrorKind::Exists);
     fails(fs.set_xattr("file", "user.b", "2", XattrMode::Replace), ErrorKind::NoAttribute);
     fs.set_xattr("file", "user.a", "3", XattrMode::Replace).unwrap();
+    let mut writer = fs.writer("whole").unwrap();
+    fails(writer.set_xattr("", "3"), ErrorKind::Invalid);
+    fails(writer.set_xattr("user.b", vec![1; MAX_XATTR_BYTES]), ErrorKind::NoSpace);
+    writer.set_xattr("user.c", "4").unwrap();
+    writer.finish().unwrap();
+    assert_eq!(
+        (fs.xattrs("whole").unwrap(), fs.xattr("whole", "user.c").unwrap()),
+        (vec![b"user.c".to_vec()], b"4".to_vec())
+    );
+    fs.write("whole", "again").unwrap();
+    assert_eq!(fs.xattrs("whole").unwrap(), [b"user.c"], "a write keeps them");
+    let mut writer = fs.writer("whole").unwrap();
+    writer.clear_xattrs();
+    writer.finish().unwrap();
+    assert!(fs.xattrs("whole").unwrap().is_empty());
     fails(fs.set_xattr("file", "", "3", XattrMode::Set), ErrorKind::Invalid);
     fails(fs.set_xattr("file", "n".repeat(256), "3", XattrMode::Set), ErrorKind::NameTooLong);
     let full = MAX_XATTR_BYTES - "user.a3user.b".len();
