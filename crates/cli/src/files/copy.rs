@@ -7,7 +7,7 @@ use serde_json::json;
 use waxseal_files::{Digester, FileKind};
 
 use super::location::{Access, Location, Place, last_name};
-use super::tree::{Node, Tree, below, find, join};
+use super::tree::{Node, Part, Tree, below, find, join};
 use crate::args::Args;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
@@ -20,7 +20,7 @@ pub(super) fn cat(args: &Args, paths: &[OsString], output: &mut Output) -> Resul
         if node.kind != Some(FileKind::File) {
             return Err(Failure::usage(format!("{} is no file but a {}", tree.show(&path), node.kind_name())));
         }
-        tree.read(&path, &mut |part| output.write(&[part]))?;
+        tree.read(&path, &mut |part| part.each(|bytes| output.write(&[bytes])))?;
     }
     Ok(Exit::Ok)
 }
@@ -36,6 +36,7 @@ pub(super) fn put(args: &Args, src: &OsStr, dest: &OsStr, output: &mut Output) -
             false => Err(Failure::usage(format!("{} is not local; use cp", src.display()))),
         };
     }
+    location.check_new()?;
     let Place { tree, path } = location.open(args, Access::Fill)?;
     let mut sink = tree.write(&path, None)?;
     let (mut part, mut bytes) = (vec![0; 1 << 20], 0);
@@ -72,6 +73,7 @@ pub(super) fn cp(args: &Args, src: &OsStr, dest: &OsStr, output: &mut Output) ->
     Location::parse(src)?.check_apart(&Location::parse(dest)?, Some(&last_name(src)))?;
     let (from, to) = open_both(args, src, dest, Access::Fill)?;
     let target = target(&*to.tree, &to.path, src)?;
+    check_parent(&*to.tree, &target)?;
     let root = from.tree.stat(&from.path)?;
     let mut copied = Copied::default();
     let bar = progress::bar("copy", None, "entries");
@@ -79,12 +81,12 @@ pub(super) fn cp(args: &Args, src: &OsStr, dest: &OsStr, output: &mut Output) ->
     let mut copy = |entry: Result<Node, Failure>, copied: &mut Copied| -> Result<(), Failure> {
         let node = entry?;
         let path = join(&target, below(&node.path, &root.path));
-        copy_entry(&*from.tree, &node, &*to.tree, &path, || Ok(()))?;
+        let left = copy_entry(&*from.tree, &node, &*to.tree, &path, || Ok(()))?;
         copied.count(&node);
         if node.is_directory() {
             modes.push((path, node.mode));
         }
-        Ok(())
+        left.map_or(Ok(()), Err)
     };
     let ended = from.tree.walk(&root.path)?.try_for_each(|entry| {
         bar.inc(1);
@@ -109,6 +111,7 @@ pub(super) fn open_both(args: &Args, src: &OsStr, dest: &OsStr, access: Access) 
         _ => {
             let from = from.open(args, Access::Read)?;
             from.tree.stat(&from.path)?; // before a store is created
+            to.check_new()?;
             Ok((from, to.open(args, access)?))
         }
     }
@@ -122,6 +125,15 @@ pub(super) fn target(tree: &dyn Tree, path: &[u8], src: &OsStr) -> Result<Vec<u8
     }
 }
 
+/// Fails if the directory that would hold a copy does not exist. Errors: not found; usage if it is none.
+pub(super) fn check_parent(tree: &dyn Tree, path: &[u8]) -> Result<(), Failure> {
+    let parent = path.iter().rposition(|byte| *byte == b'/').map_or(&[][..], |end| &path[..end]);
+    match tree.stat(parent)? {
+        node if node.is_directory() => Ok(()),
+        node => Err(Failure::usage(format!("{} is no directory but a {}", tree.show(parent), node.kind_name()))),
+    }
+}
+
 /// Fails for an entry that has no content to copy.
 pub(super) fn check_kind(from: &dyn Tree, node: &Node) -> Result<(), Failure> {
     match node.kind {
@@ -131,40 +143,52 @@ pub(super) fn check_kind(from: &dyn Tree, node: &Node) -> Result<(), Failure> {
 }
 
 /// Copies one entry. A directory that exists stays. `make_room` is called once the content is at hand, before the entry
-/// gets its name.
+/// gets its name. Returns the failure of the extended attributes that the copy does not have.
 pub(super) fn copy_entry(
     from: &dyn Tree,
     node: &Node,
     to: &dyn Tree,
     path: &[u8],
     make_room: impl FnOnce() -> Result<(), Failure>,
-) -> Result<(), Failure> {
+) -> Result<Option<Failure>, Failure> {
     check_kind(from, node)?;
+    let xattrs = from.xattrs(node)?;
     match node.kind {
         Some(FileKind::Directory) => {
             make_room()?;
             match find(to, path)? {
-                Some(other) if other.is_directory() => Ok(()),
-                _ => to.mkdir(path, Some(node)),
+                Some(other) if other.is_directory() => {}
+                _ => to.mkdir(path, Some(node))?,
             }
         }
         Some(FileKind::Link) => {
             let target = from.read_link(&node.path)?;
             make_room()?;
-            if find(to, path)?.is_some_and(|other| other.kind == Some(FileKind::Link)) {
-                if to.read_link(path)? == target {
-                    return Ok(());
-                }
-                to.remove(path)?;
+            let is_link = find(to, path)?.is_some_and(|other| other.kind == Some(FileKind::Link));
+            if !is_link || to.read_link(path)? != target {
+                to.symlink(&target, path, node)?;
             }
-            to.symlink(&target, path, node)
         }
         _ => {
             let mut sink = to.write(path, Some(node))?;
-            read_verified(from, node, &mut |part| sink.write(part))?;
+            read_verified(from, node, &mut |part| match part {
+                Part::Bytes(bytes) => sink.write(bytes),
+                Part::Hole(bytes) => sink.skip(bytes),
+            })?;
+            let left = sink.set_xattrs(&xattrs).err();
             make_room()?;
-            sink.finish()
+            sink.finish()?;
+            return Ok(left);
         }
+    }
+    Ok(to.set_xattrs(path, &xattrs).err())
+}
+
+/// Adds a part to a digest.
+pub(super) fn add(digester: &mut Digester, part: Part<'_>) {
+    match part {
+        Part::Bytes(bytes) => digester.update(bytes),
+        Part::Hole(bytes) => digester.skip(bytes),
     }
 }
 
@@ -173,14 +197,14 @@ pub(super) fn copy_entry(
 fn read_verified(
     tree: &dyn Tree,
     node: &Node,
-    take: &mut dyn FnMut(&[u8]) -> Result<(), Failure>,
+    take: &mut dyn FnMut(Part<'_>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let Some(entry) = node.stored.filter(|entry| !entry.has_changes) else {
         return tree.read(&node.path, take);
     };
     let mut digester = Digester::new(if entry.chunk_bytes == 0 { u32::MAX } else { entry.chunk_bytes });
     tree.read(&node.path, &mut |part| {
-        digester.update(part);
+        add(&mut digester, part);
         take(part)
     })?;
     match digester.finish() == entry.digest {

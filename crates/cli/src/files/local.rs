@@ -2,36 +2,54 @@
 //!
 //! Every path is opened name by name from the root's descriptor, and no name is followed if it is a symbolic link: what
 //! a store holds is never written outside of the destination.
+//!
+//! A file that is written has no name until it is complete, where the system has such files. Elsewhere, and for the
+//! moment in which one entry replaces another, it has a name of [`super::temporary`]. A copy that is killed may leave
+//! that name behind, and the next copy into the directory removes it.
 
+use std::cell::RefCell;
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat, Timespec, Timestamps, UTIME_OMIT};
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, RawMode, SeekFrom, Stat, Timespec, Timestamps, UTIME_OMIT, XattrFlags,
+};
+use rustix::io::Errno;
 use waxseal_files::{FileKind, FileStore};
 
-use super::tree::{Node, Nodes, Sink, Tree, join};
+use super::temporary::{self, Unnamed};
+use super::tree::{Node, Nodes, Part, Sink, Tree, Xattrs, join, set_each_xattr};
 use crate::failure::{Exit, Failure};
 
 /// Bytes of one read.
 const PART: usize = 1 << 20;
+/// Longest list of the names of extended attributes, and longest value: the limits of Linux.
+const XATTR_NAMES_BYTES: usize = 65_536;
+const XATTR_VALUE_BYTES: usize = 65_536;
 
 pub(super) struct LocalTree {
     root: OwnedFd,
     /// The root's path, for messages.
     name: PathBuf,
+    /// Directories from which the files of ended copies were removed.
+    cleaned: RefCell<HashSet<Vec<u8>>>,
 }
+
+/// The beginning of the names of extended attributes that users set.
+const USER_XATTRS: &[u8] = b"user.";
 
 impl LocalTree {
     /// Opens a directory, which may be a symbolic link to one.
     pub(super) fn open(path: &Path) -> Result<LocalTree, Failure> {
         let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| local(path.display(), error))?;
-        Ok(LocalTree { root, name: path.to_owned() })
+        Ok(LocalTree { root, name: path.to_owned(), cleaned: RefCell::default() })
     }
 
     fn failure(&self, path: &[u8], error: impl Into<io::Error>) -> Failure {
@@ -54,6 +72,24 @@ impl LocalTree {
         acted.map_err(|error| self.failure(path, error))
     }
 
+    /// `parent` of an entry that is written. Removes what ended copies have left in the directory.
+    fn parent_to_fill<'a>(&self, path: &'a [u8]) -> Result<(OwnedFd, &'a OsStr), Failure> {
+        let (directory, name) = self.parent(path).map_err(|error| self.failure(path, error))?;
+        let above = &path[..path.len() - name.len().min(path.len())];
+        if !self.cleaned.borrow().contains(above) {
+            temporary::remove_stale(&directory).map_err(|error| self.failure(above, error))?;
+            self.cleaned.borrow_mut().insert(above.to_vec());
+        }
+        Ok((directory, name))
+    }
+
+    /// Opens an entry itself, to read it or its attributes.
+    fn open_entry(&self, path: &[u8]) -> Result<File, Failure> {
+        let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let opened = self.at(path, |directory, name| Ok(rustix::fs::openat(directory, name, flags, Mode::empty())?))?;
+        Ok(File::from(opened))
+    }
+
     fn children(&self, path: &[u8]) -> Result<Vec<Node>, Failure> {
         let mut nodes = self.at(path, |directory, name| {
             let directory = open_directory(directory, name.as_bytes())?;
@@ -64,7 +100,7 @@ impl LocalTree {
                     continue;
                 }
                 match rustix::fs::statat(&directory, OsStr::from_bytes(&name), AtFlags::SYMLINK_NOFOLLOW) {
-                    Err(rustix::io::Errno::NOENT) => {} // removed meanwhile
+                    Err(Errno::NOENT) => {} // removed meanwhile
                     stat => nodes.push(node(join(path, &name), &stat?)),
                 }
             }
@@ -82,7 +118,6 @@ fn open_directory(parent: &impl AsFd, name: &[u8]) -> io::Result<OwnedFd> {
 }
 
 fn local(what: impl std::fmt::Display, error: impl Into<io::Error>) -> Failure {
-    use rustix::io::Errno;
     let error = error.into();
     match Errno::from_io_error(&error) {
         Some(Errno::NOENT) => Failure::not_found(format!("{what}: {error}")),
@@ -140,22 +175,40 @@ impl Tree for LocalTree {
     fn walk(&self, path: &[u8]) -> Result<Nodes, Failure> {
         let first = self.stat(path)?;
         let root = self.root.try_clone().map_err(|error| self.failure(path, error))?;
-        let tree = LocalTree { root, name: self.name.clone() };
+        let tree = LocalTree { root, name: self.name.clone(), cleaned: RefCell::default() };
         Ok(Box::new(LocalWalk { tree, pending: vec![vec![first]] }))
     }
 
-    fn read(&self, path: &[u8], take: &mut dyn FnMut(&[u8]) -> Result<(), Failure>) -> Result<(), Failure> {
-        let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let opened = self.at(path, |directory, name| Ok(rustix::fs::openat(directory, name, flags, Mode::empty())?))?;
-        let (mut file, mut part) = (File::from(opened), vec![0; PART]);
+    fn read(&self, path: &[u8], take: &mut dyn FnMut(Part<'_>) -> Result<(), Failure>) -> Result<(), Failure> {
+        let file = self.open_entry(path)?;
+        let (mut part, mut place) = (vec![0; PART], 0);
         loop {
-            match file.read(&mut part) {
-                Ok(0) => return Ok(()),
-                Ok(length) => take(&part[..length])?,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.failure(path, error)),
+            let Extent { data, hole } = next_extent(&file, place).map_err(|error| self.failure(path, error))?;
+            if data > place {
+                take(Part::Hole(data - place))?;
+            }
+            place = data;
+            while place < hole {
+                let length = (PART as u64).min(hole - place) as usize;
+                match file.read_at(&mut part[..length], place) {
+                    Ok(0) => return Ok(()),
+                    Ok(length) => {
+                        take(Part::Bytes(&part[..length]))?;
+                        place += length as u64;
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return Err(self.failure(path, error)),
+                }
             }
         }
+    }
+
+    fn xattrs(&self, node: &Node) -> Result<Xattrs, Failure> {
+        if !matches!(node.kind, Some(FileKind::File | FileKind::Directory)) {
+            return Ok(Xattrs::new()); // only these have any of a user
+        }
+        let file = self.open_entry(&node.path)?;
+        user_xattrs(&file).map_err(|error| self.failure(&node.path, error))
     }
 
     fn read_link(&self, path: &[u8]) -> Result<Vec<u8>, Failure> {
@@ -163,22 +216,17 @@ impl Tree for LocalTree {
     }
 
     fn write(&self, path: &[u8], like: Option<&Node>) -> Result<Box<dyn Sink>, Failure> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let temporary = format!(".waxseal-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let (directory, name) = self.parent(path).map_err(|error| self.failure(path, error))?;
+        let (directory, name) = self.parent_to_fill(path)?;
         if name == "." {
-            return Err(self.failure(path, rustix::io::Errno::ISDIR));
+            return Err(self.failure(path, Errno::ISDIR));
         }
         // The content may be private: others get what the mode of `like` allows once the file is complete.
         let mode = Mode::from_raw_mode(if like.is_some() { 0o600 } else { 0o666 });
-        let opened = rustix::fs::openat(&directory, &*temporary, flags, mode);
-        let file = opened.map_err(|error| self.failure(path, error))?;
+        let unnamed = Unnamed::create(directory, mode).map_err(|error| self.failure(path, error))?;
         Ok(Box::new(LocalFile {
-            directory,
+            unnamed,
             name: name.as_bytes().to_vec(),
-            temporary: Some(temporary),
-            file: File::from(file),
+            length: 0,
             shown: self.show(path),
             attributes: like.map(|node| (node.mode, node.mtime)),
         }))
@@ -191,7 +239,24 @@ impl Tree for LocalTree {
     }
 
     fn symlink(&self, target: &[u8], path: &[u8], _: &Node) -> Result<(), Failure> {
-        self.at(path, |directory, name| Ok(rustix::fs::symlinkat(OsStr::from_bytes(target), directory, name)?))
+        let (directory, name) = self.parent_to_fill(path)?;
+        let replaced = temporary::replace_symlink(&directory, OsStr::from_bytes(target), name);
+        replaced.map_err(|error| self.failure(path, error))
+    }
+
+    fn set_xattrs(&self, path: &[u8], xattrs: &Xattrs) -> Result<(), Failure> {
+        if xattrs.is_empty() {
+            return Ok(());
+        }
+        // A link has none: the error of each attribute says that.
+        let opened = self.open_entry(path);
+        set_each_xattr(xattrs, |name, value| {
+            let set = match &opened {
+                Ok(file) => rustix::fs::fsetxattr(file, name, value, XattrFlags::empty()),
+                Err(_) => Err(Errno::NOTSUP),
+            };
+            set.map_err(|error| self.failure(path, error))
+        })
     }
 
     fn set_mode(&self, path: &[u8], mode: u32) -> Result<(), Failure> {
@@ -204,7 +269,7 @@ impl Tree for LocalTree {
 
     fn remove(&self, path: &[u8]) -> Result<(), Failure> {
         self.at(path, |directory, name| match rustix::fs::unlinkat(directory, name, AtFlags::empty()) {
-            Err(rustix::io::Errno::ISDIR) => Ok(rustix::fs::unlinkat(directory, name, AtFlags::REMOVEDIR)?),
+            Err(Errno::ISDIR) => Ok(rustix::fs::unlinkat(directory, name, AtFlags::REMOVEDIR)?),
             removed => Ok(removed?),
         })
     }
@@ -259,13 +324,46 @@ impl Iterator for LocalWalk {
     }
 }
 
-/// A file that is written beside its name.
+/// Where the next data of a file is, and the hole behind it.
+struct Extent {
+    data: u64,
+    /// `u64::MAX` if the file system does not know.
+    hole: u64,
+}
+
+/// Finds the next data of a file from a position on. Behind the last data it is at the end of the file.
+fn next_extent(file: &File, place: u64) -> io::Result<Extent> {
+    let data = match rustix::fs::seek(file, SeekFrom::Data(place)) {
+        Ok(data) => data,
+        Err(Errno::NXIO) => file.metadata()?.len().max(place),
+        Err(_) => place, // holes are not known here
+    };
+    Ok(Extent { data, hole: rustix::fs::seek(file, SeekFrom::Hole(data)).unwrap_or(u64::MAX) })
+}
+
+/// Returns the extended attributes of users, sorted. None where the file system has none.
+fn user_xattrs(file: &File) -> io::Result<Xattrs> {
+    let mut names = vec![0; XATTR_NAMES_BYTES];
+    let length = match rustix::fs::flistxattr(file, &mut names[..]) {
+        Err(Errno::NOTSUP) => 0,
+        length => length?,
+    };
+    let mut xattrs = Xattrs::new();
+    for name in names[..length].split(|byte| *byte == 0).filter(|name| name.starts_with(USER_XATTRS)) {
+        let mut value = vec![0; XATTR_VALUE_BYTES];
+        let length = rustix::fs::fgetxattr(file, name, &mut value[..])?;
+        value.truncate(length);
+        xattrs.push((name.to_vec(), value));
+    }
+    xattrs.sort_unstable();
+    Ok(xattrs)
+}
+
+/// A file that is written before it has its name.
 struct LocalFile {
-    directory: OwnedFd,
+    unnamed: Unnamed,
     name: Vec<u8>,
-    /// `None` once it has its name.
-    temporary: Option<String>,
-    file: File,
+    length: u64,
     shown: String,
     /// Mode and time.
     attributes: Option<(u32, i64)>,
@@ -273,45 +371,49 @@ struct LocalFile {
 
 impl LocalFile {
     /// Makes the file durable before it replaces another one: an error of the disk that comes late is no copy.
-    fn complete(&mut self) -> io::Result<()> {
+    fn complete(self) -> io::Result<()> {
+        self.unnamed.file().set_len(self.length)?; // it may end in a hole
         if let Some((mode, mtime)) = self.attributes {
-            rustix::fs::fchmod(&self.file, Mode::from_raw_mode((mode & 0o777) as RawMode))?;
+            rustix::fs::fchmod(self.unnamed.file(), Mode::from_raw_mode((mode & 0o777) as RawMode))?;
             let omit = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
             let second = 1_000_000_000;
             let time = Timespec { tv_sec: mtime.div_euclid(second), tv_nsec: mtime.rem_euclid(second) };
-            rustix::fs::futimens(&self.file, &Timestamps { last_access: omit, last_modification: time })?;
+            rustix::fs::futimens(self.unnamed.file(), &Timestamps { last_access: omit, last_modification: time })?;
         }
-        self.file.sync_all()?;
-        if let Some(temporary) = &self.temporary {
-            rustix::fs::renameat(&self.directory, &**temporary, &self.directory, OsStr::from_bytes(&self.name))?;
-        }
-        self.temporary = None;
-        Ok(())
+        self.unnamed.file().sync_all()?;
+        self.unnamed.name(OsStr::from_bytes(&self.name))
     }
 }
 
 impl Sink for LocalFile {
     fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        self.file.write_all(bytes).map_err(|error| local(&self.shown, error))
+        let written = self.unnamed.file().write_all_at(bytes, self.length);
+        written.map_err(|error| local(&self.shown, error))?;
+        self.length += bytes.len() as u64;
+        Ok(())
     }
 
-    fn finish(mut self: Box<Self>) -> Result<(), Failure> {
-        self.complete().map_err(|error| local(&self.shown, error))
+    fn skip(&mut self, bytes: u64) -> Result<(), Failure> {
+        self.length = self.length.saturating_add(bytes);
+        Ok(())
     }
-}
 
-impl Drop for LocalFile {
-    fn drop(&mut self) {
-        if let Some(temporary) = &self.temporary {
-            let _ = rustix::fs::unlinkat(&self.directory, &**temporary, AtFlags::empty());
-        }
+    fn set_xattrs(&mut self, xattrs: &Xattrs) -> Result<(), Failure> {
+        set_each_xattr(xattrs, |name, value| {
+            let set = rustix::fs::fsetxattr(self.unnamed.file(), name, value, XattrFlags::empty());
+            set.map_err(|error| local(&self.shown, error))
+        })
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), Failure> {
+        let shown = self.shown.clone();
+        self.complete().map_err(|error| local(shown, error))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::io::Errno;
 
     #[test]
     fn errors_of_a_path_are_none_of_the_device() {
@@ -339,8 +441,8 @@ mod tests {
         tree.mkdir(b"like", None).unwrap();
         let like = Node { mode: 0o644, ..tree.stat(b"like").unwrap() };
         let sink = tree.write(b"file", Some(&like)).unwrap();
-        let temporary = tree.children(b"").unwrap().remove(0);
-        assert_eq!((temporary.kind, temporary.mode), (Some(FileKind::File), 0o600));
+        let seen = tree.children(b"").unwrap();
+        assert!(seen.iter().all(|node| node.is_directory() || node.mode == 0o600), "{seen:?}");
         sink.finish().unwrap();
         assert_eq!(tree.stat(b"file").unwrap().mode, 0o644);
     }

@@ -129,6 +129,17 @@ impl Location {
         matches!(self, Location::Local(_))
     }
 
+    /// Fails for a path below the entries of a store that does not exist, which has none. Errors: not found.
+    pub(super) fn check_new(&self) -> Result<(), Failure> {
+        match self {
+            Location::Stored { store, path, exists: false } if trimmed(path).contains(&b'/') => {
+                let (store, path) = (store.display(), crate::text::escape(path));
+                Err(Failure::not_found(format!("no store in waxseal://{store}, and no directory for {path}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Opens the tree of the path.
     pub(super) fn open(&self, args: &Args, access: Access) -> Result<Place, Failure> {
         match self {

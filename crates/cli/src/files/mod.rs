@@ -1,7 +1,7 @@
 //! `waxseal fs`: files in a store and local files, by the same verbs.
 //!
 //! A verb works on a [`tree::Tree`], which [`location`] opens: that of a store ([`stored`]) or a local directory
-//! ([`local`]). The verbs are in groups: [`list`] reads entries, [`change`] changes them, [`copy`] moves content between
+//! ([`local`], which writes through [`temporary`]). The verbs are in groups: [`list`] reads entries, [`change`] changes them, [`copy`] moves content between
 //! trees, [`sync`] makes a tree like another one, [`integrity`] checks a store, and [`shell`] reads verbs from standard
 //! input.
 
@@ -14,6 +14,7 @@ mod location;
 mod shell;
 mod stored;
 mod sync;
+mod temporary;
 mod tree;
 
 use crate::args::Args;

@@ -4,10 +4,10 @@ use std::io::Write;
 
 use waxseal::Db;
 use waxseal_files::{
-    DirEntry, Error, ErrorKind, FileStore, Metadata, Result, SetAttributes, Snapshot, WalkEntry, Writer,
+    DirEntry, Error, ErrorKind, FileStore, Metadata, Result, SetAttributes, Snapshot, WalkEntry, Writer, XattrMode,
 };
 
-use super::tree::{Node, Nodes, Sink, Tree, join};
+use super::tree::{Node, Nodes, Part, Sink, Tree, Xattrs, join, set_each_xattr};
 use crate::failure::{Exit, Failure};
 
 /// Bytes of one read.
@@ -27,7 +27,9 @@ impl From<Error> for Failure {
             ErrorKind::NotFound => Exit::NotFound,
             ErrorKind::Corruption => Exit::Corruption,
             ErrorKind::ConditionFailed => Exit::CheckFailed,
-            ErrorKind::Store | ErrorKind::NoSpace | ErrorKind::Stale | ErrorKind::ReadOnly => Exit::Io,
+            ErrorKind::Store | ErrorKind::NoSpace | ErrorKind::Stale | ErrorKind::ReadOnly | ErrorKind::Interrupted => {
+                Exit::Io
+            }
             _ => Exit::Usage,
         };
         match error.store_error() {
@@ -100,16 +102,31 @@ impl Tree for StoredTree {
     fn read(
         &self,
         path: &[u8],
-        take: &mut dyn FnMut(&[u8]) -> std::result::Result<(), Failure>,
+        take: &mut dyn FnMut(Part<'_>) -> std::result::Result<(), Failure>,
     ) -> std::result::Result<(), Failure> {
         let file = self.snapshot.open(path)?;
-        let (mut part, mut place) = (vec![0; PART.min(file.metadata().size as usize)], 0);
-        while place < file.metadata().size {
-            let length = file.read_at(&mut part, place)?;
-            take(&part[..length])?;
+        let size = file.metadata().size;
+        let (mut part, mut place) = (vec![0; PART.min(size as usize)], 0);
+        while place < size {
+            let data = file.next_data(place).unwrap_or(size);
+            if data > place {
+                take(Part::Hole(data - place))?;
+                place = data;
+                continue;
+            }
+            let hole = file.next_hole(place).unwrap_or(size);
+            let length = (part.len() as u64).min(hole - place) as usize;
+            let length = file.read_at(&mut part[..length], place)?;
+            take(Part::Bytes(&part[..length]))?;
             place += length as u64;
         }
         Ok(())
+    }
+
+    fn xattrs(&self, node: &Node) -> std::result::Result<Xattrs, Failure> {
+        let names = self.snapshot.xattrs(&node.path)?;
+        let pair = |name: Vec<u8>| Ok((name.clone(), self.snapshot.xattr(&node.path, name)?));
+        Ok(names.into_iter().map(pair).collect::<Result<_>>()?)
     }
 
     fn read_link(&self, path: &[u8]) -> std::result::Result<Vec<u8>, Failure> {
@@ -125,7 +142,11 @@ impl Tree for StoredTree {
     }
 
     fn symlink(&self, target: &[u8], path: &[u8], like: &Node) -> std::result::Result<(), Failure> {
-        Ok(self.files.symlink_with(target, path, &attributes(Some(like)))?)
+        Ok(self.files.replace_symlink(target, path, &attributes(Some(like)))?)
+    }
+
+    fn set_xattrs(&self, path: &[u8], xattrs: &Xattrs) -> std::result::Result<(), Failure> {
+        set_each_xattr(xattrs, |name, value| self.files.set_xattr(path, name, value, XattrMode::Set))
     }
 
     fn set_mode(&self, path: &[u8], mode: u32) -> std::result::Result<(), Failure> {
@@ -168,6 +189,15 @@ impl Sink for Writer {
             Ok(error) => error.into(),
             Err(error) => Failure::io("the store", error),
         })
+    }
+
+    fn skip(&mut self, bytes: u64) -> std::result::Result<(), Failure> {
+        Ok(Writer::skip(self, bytes)?)
+    }
+
+    fn set_xattrs(&mut self, xattrs: &Xattrs) -> std::result::Result<(), Failure> {
+        self.clear_xattrs();
+        set_each_xattr(xattrs, |name, value| self.set_xattr(name, value))
     }
 
     fn finish(self: Box<Self>) -> std::result::Result<(), Failure> {

@@ -6,7 +6,7 @@ use std::iter::Peekable;
 
 use waxseal_files::{Digest, Digester, FileKind};
 
-use super::copy::{Copied, check_kind, copy_entry, open_both};
+use super::copy::{Copied, add, check_kind, check_parent, copy_entry, open_both};
 use super::location::{Access, Location, Place};
 use super::tree::{Node, Nodes, Tree, below, find, join};
 use crate::args::Args;
@@ -29,6 +29,7 @@ pub(super) fn sync(
     let (from, to) = open_both(args, src, dest, if dry_run { Access::Read } else { Access::Fill })?;
     let mut ours: Peekable<Nodes> = from.tree.walk(&from.path)?.peekable();
     let root = from.tree.stat(&from.path)?;
+    check_parent(&*to.tree, &to.path)?;
     let mut theirs: Peekable<Nodes> = match find(&*to.tree, &to.path)? {
         Some(other) if other.is_directory() != root.is_directory() => {
             let (shown, kind) = (to.tree.show(&other.path), other.kind_name());
@@ -131,12 +132,13 @@ impl Run<'_> {
         check_kind(&*from.tree, own)?;
         let dry_run = self.dry_run;
         let mut make_room = || replaced.map_or(Ok(()), |other| self.remove(other, output));
-        match dry_run {
-            true => make_room()?,
+        let left = match dry_run {
+            true => make_room().map(|()| None)?,
             false => copy_entry(&*from.tree, own, &*to.tree, &path, make_room)?,
-        }
+        };
         self.say("copy", &path, output)?;
         self.copied.count(own);
+        left.map_or(Ok(()), |failure| self.copied.fail(failure))?;
         Ok(own.is_directory())
     }
 
@@ -188,7 +190,7 @@ fn digest(tree: &dyn Tree, node: &Node, chunk_bytes: u32) -> Result<Digest, Fail
     }
     let mut digester = Digester::new(chunk_bytes);
     tree.read(&node.path, &mut |part| {
-        digester.update(part);
+        add(&mut digester, part);
         Ok(())
     })?;
     Ok(digester.finish())

@@ -65,7 +65,10 @@ pub(super) trait Tree {
     fn walk(&self, path: &[u8]) -> Result<Nodes, Failure>;
 
     /// Passes the content of a file in parts.
-    fn read(&self, path: &[u8], take: &mut dyn FnMut(&[u8]) -> Result<(), Failure>) -> Result<(), Failure>;
+    fn read(&self, path: &[u8], take: &mut dyn FnMut(Part<'_>) -> Result<(), Failure>) -> Result<(), Failure>;
+
+    /// Returns the extended attributes that a copy has: those of users, in the order of their names.
+    fn xattrs(&self, node: &Node) -> Result<Xattrs, Failure>;
 
     fn read_link(&self, path: &[u8]) -> Result<Vec<u8>, Failure>;
 
@@ -75,7 +78,11 @@ pub(super) trait Tree {
 
     fn mkdir(&self, path: &[u8], like: Option<&Node>) -> Result<(), Failure>;
 
+    /// Creates a symbolic link, or replaces another one in one step. Errors: usage for an entry of another kind.
     fn symlink(&self, target: &[u8], path: &[u8], like: &Node) -> Result<(), Failure>;
+
+    /// Sets extended attributes of an entry that exists. Errors: those that cannot be set; the others are.
+    fn set_xattrs(&self, path: &[u8], xattrs: &Xattrs) -> Result<(), Failure>;
 
     fn set_mode(&self, path: &[u8], mode: u32) -> Result<(), Failure>;
 
@@ -90,9 +97,63 @@ pub(super) trait Tree {
     fn finish(&self) -> Result<(), Failure>;
 }
 
+/// Extended attributes: names and values.
+pub(super) type Xattrs = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// Sets each extended attribute. Errors: the names of those that `set` refuses, with the last reason.
+pub(super) fn set_each_xattr<E: std::fmt::Display>(
+    xattrs: &Xattrs,
+    mut set: impl FnMut(&[u8], &[u8]) -> Result<(), E>,
+) -> Result<(), Failure> {
+    let (mut names, mut reason) = (Vec::new(), None);
+    for (name, value) in xattrs {
+        if let Err(error) = set(name, value) {
+            names.push(crate::text::escape(name));
+            reason = Some(error);
+        }
+    }
+    match reason {
+        None => Ok(()),
+        Some(reason) => Err(Failure::usage(format!("extended attributes {}: {reason}", names.join(", ")))),
+    }
+}
+
+/// A part of a file's content.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Part<'a> {
+    Bytes(&'a [u8]),
+    /// This number of zeros that take no space.
+    Hole(u64),
+}
+
+impl Part<'_> {
+    /// Passes the bytes; those of a hole in several pieces.
+    pub(super) fn each(self, mut take: impl FnMut(&[u8]) -> Result<(), Failure>) -> Result<(), Failure> {
+        match self {
+            Part::Bytes(bytes) => take(bytes),
+            Part::Hole(mut left) => {
+                let zeros = [0; 64 << 10];
+                while left > 0 {
+                    let length = left.min(zeros.len() as u64);
+                    take(&zeros[..length as usize])?;
+                    left -= length;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
 /// A file that is written. Dropped before it is finished, it leaves nothing.
 pub(super) trait Sink {
     fn write(&mut self, bytes: &[u8]) -> Result<(), Failure>;
+
+    /// Appends zeros, as a hole.
+    fn skip(&mut self, bytes: u64) -> Result<(), Failure>;
+
+    /// Sets the extended attributes that the file gets with its content. Errors: those that cannot be set; the others
+    /// are.
+    fn set_xattrs(&mut self, xattrs: &Xattrs) -> Result<(), Failure>;
 
     fn finish(self: Box<Self>) -> Result<(), Failure>;
 }

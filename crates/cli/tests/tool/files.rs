@@ -2,13 +2,14 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
 use waxseal::Db;
-use waxseal_files::{FileKind, FileStore, SetAttributes};
+use waxseal_files::{FileKind, FileStore, SetAttributes, XattrMode};
 
 use crate::Tool;
 
@@ -283,4 +284,168 @@ fn a_copy_has_the_digest_of_its_entry() {
         assert!(!dest.join("a").exists() && fs::metadata(dest.join("c")).unwrap().len() == 400_000);
         assert_eq!(fs::read(dest.join("b")).unwrap(), b"b");
     }
+}
+
+/// A terabyte of nothing is copied at once, and takes no space.
+#[test]
+fn holes_stay_holes() {
+    const SIZE: u64 = 1 << 40;
+    let tool = Tool::new();
+    let is_sparse = |name: &str| {
+        let file = fs::File::open(tool.path(name)).unwrap();
+        let (mut first, mut last) = ([0; 6], [0; 6]);
+        file.read_exact_at(&mut first, 0).unwrap();
+        file.read_exact_at(&mut last, SIZE / 2).unwrap();
+        let metadata = file.metadata().unwrap();
+        assert_eq!((&first, &last, metadata.len()), (b"first\0", b"last\0\0", SIZE), "{name}");
+        assert!(metadata.blocks() * 512 < 10 << 20, "{name}: {} blocks", metadata.blocks());
+    };
+    let file = fs::File::create(tool.path("sparse")).unwrap();
+    file.write_all_at(b"first", 0).unwrap();
+    file.write_all_at(b"last", SIZE / 2).unwrap();
+    file.set_len(SIZE).unwrap();
+    is_sparse("sparse");
+    tool.ok(&["fs", "put", &tool.local("sparse"), &tool.url("sparse")]);
+    tool.ok(&["fs", "cp", &tool.url("sparse"), &tool.url("copy")]);
+    tool.ok(&["fs", "get", &tool.url("copy"), &tool.local("back")]);
+    is_sparse("back");
+    let other = format!("waxseal://{}/other", tool.path("second").display());
+    tool.ok(&["fs", "cp", &tool.url("copy"), &other]);
+    for url in [&tool.url("copy"), &other] {
+        assert_eq!(tool.json(&["fs", "stat", url])["allocated"], 2 * 256 * 1024, "{url}");
+        assert!(tool.text(&["fs", "sync", &tool.local("sparse"), url]).starts_with("copied 0 files"), "{url}");
+    }
+}
+
+/// The system ends the tool in the middle of a file, as any signal does.
+#[test]
+fn a_copy_that_is_killed_leaves_no_part_of_a_file() {
+    let tool = Tool::new();
+    tool.with_files(|files| files.write("large", vec![1; 300_000]).unwrap());
+    fs::create_dir(tool.path("dest")).unwrap();
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -c 0; ulimit -f 16; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_waxseal"), "fs", "get"]);
+    let output = command.arg(tool.url("large")).arg(tool.path("dest")).output().unwrap();
+    assert!(output.status.signal().is_some(), "{output:?}");
+    assert_eq!(fs::read_dir(tool.path("dest")).unwrap().count(), 0);
+}
+
+#[test]
+fn what_ended_copies_left_is_removed_by_the_next_one() {
+    let tool = Tool::new();
+    tool.with_files(|files| {
+        files.create_dir_all("tree/sub").unwrap();
+        files.write("tree/sub/file", "content").unwrap();
+    });
+    let mut ended = Command::new("true").spawn().unwrap();
+    ended.wait().unwrap();
+    let dest = tool.path("dest/tree/sub");
+    fs::create_dir_all(&dest).unwrap();
+    let left = |process: u32, number: u32| format!(".waxseal-{process}-{number}");
+    let kept = [left(std::process::id(), 0), left(ended.id(), 2), ".waxseal-notes".to_owned(), "file".to_owned()];
+    for name in [&left(ended.id(), 0), &left(ended.id(), 1)].into_iter().chain(&kept[..3]) {
+        fs::write(dest.join(name), "part").unwrap();
+    }
+    let running = fs::File::open(dest.join(&kept[1])).unwrap();
+    running.lock().unwrap(); // a process of that number in another container
+    tool.ok(&["fs", "get", &tool.url("tree"), &tool.local("dest")]);
+    let mut names: Vec<_> = fs::read_dir(&dest).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    let mut kept = kept.map(std::ffi::OsString::from);
+    kept.sort();
+    assert_eq!(names, kept);
+}
+
+/// The unit test of `files::temporary` shows that it is there meanwhile.
+#[test]
+fn a_changed_link_is_replaced() {
+    let tool = Tool::new();
+    tool.with_files(|files| {
+        files.mkdir("tree").unwrap();
+        files.symlink("new", "tree/link").unwrap();
+    });
+    fs::create_dir(tool.path("tree")).unwrap();
+    symlink("old", tool.path("tree/link")).unwrap();
+    let before = fs::symlink_metadata(tool.path("tree/link")).unwrap().ino();
+    tool.ok(&["fs", "get", &tool.url("tree"), &tool.local("")]);
+    assert_eq!(fs::read_link(tool.path("tree/link")).unwrap().as_os_str(), "new");
+    assert_ne!(fs::symlink_metadata(tool.path("tree/link")).unwrap().ino(), before);
+    assert_eq!(fs::read_dir(tool.path("tree")).unwrap().count(), 1, "no temporary link stays");
+    fs::remove_file(tool.path("tree/link")).unwrap();
+    symlink("newer", tool.path("tree/link")).unwrap();
+    tool.ok(&["fs", "put", &tool.local("tree"), &tool.url("")]);
+    tool.with_files(|files| assert_eq!(files.read_link("tree/link").unwrap(), b"newer"));
+}
+
+#[test]
+fn a_copy_into_a_directory_that_is_missing_is_not_found() {
+    let tool = Tool::new();
+    tool.with_files(|files| files.write("file", "content").unwrap());
+    fs::create_dir(tool.path("dir")).unwrap();
+    fs::write(tool.path("dir/file"), "content").unwrap();
+    let new = format!("waxseal://{}", tool.path("new").display());
+    for src in ["dir", "dir/file"] {
+        for verb in ["put", "cp", "sync"] {
+            let code = |dest: &str| tool.code(&["fs", verb, &tool.local(src), dest]);
+            assert_eq!(code(&tool.url("absent/copy")), 2, "{verb} {src}");
+            assert_eq!(code(&tool.url("file/copy")), 1, "{verb} {src}");
+            assert_eq!(code(&format!("{new}/absent/copy")), 2, "{verb} {src}");
+        }
+    }
+    assert_eq!(tool.code(&["fs", "put", "-", &format!("{new}/absent/copy")]), 2);
+    assert!(!tool.path("new").exists(), "no store is made for nothing");
+    assert_eq!(tool.code(&["fs", "get", &tool.url("file"), &tool.local("absent/copy")]), 2);
+    assert_eq!(tool.code(&["fs", "get", &tool.url("file"), &tool.local("dir/file/copy")]), 1);
+}
+
+#[test]
+fn extended_attributes_of_users_are_copied() {
+    let tool = Tool::new();
+    let set = |path: &Path, name: &str, value: &[u8]| {
+        rustix::fs::setxattr(path, name, value, rustix::fs::XattrFlags::empty()).unwrap();
+    };
+    let get = |name: &str, xattr: &str| {
+        let mut value = vec![0; 4096];
+        let length = rustix::fs::getxattr(tool.path(name), xattr, &mut value[..]);
+        length.map(|length| value[..length].to_vec())
+    };
+    fs::create_dir(tool.path("tree")).unwrap();
+    fs::write(tool.path("tree/file"), "content").unwrap();
+    set(&tool.path("tree"), "user.of", b"a directory");
+    set(&tool.path("tree/file"), "user.of", b"a file\0\xff");
+    tool.ok(&["fs", "put", &tool.local("tree"), &tool.url("")]);
+    tool.with_files(|files| {
+        assert_eq!(files.xattr("tree", "user.of").unwrap(), b"a directory");
+        assert_eq!(files.xattrs("tree/file").unwrap(), [b"user.of"]);
+    });
+    tool.ok(&["fs", "cp", &tool.url("tree"), &tool.url("copy")]);
+    tool.ok(&["fs", "get", &tool.url("copy"), &tool.local("back")]);
+    assert_eq!(
+        (get("back", "user.of").unwrap(), get("back/file", "user.of").unwrap()),
+        (b"a directory".to_vec(), b"a file\0\xff".to_vec())
+    );
+    // More than an entry holds: what fits is copied, and the rest is named.
+    set(&tool.path("tree/file"), "user.large", &[7; 2030]);
+    let output = tool.run(&["fs", "put", &tool.local("tree"), &tool.url("")]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        output.status.code() == Some(6) && said.contains("attributes user.of: ") && said.contains("tree/file"),
+        "{said}"
+    );
+    tool.with_files(|files| {
+        assert_eq!(files.xattr("tree/file", "user.large").unwrap(), [7; 2030]);
+        // The names of a local system are those of its own.
+        files.set_xattr("copy/file", "checksum", "1", XattrMode::Set).unwrap();
+        files.symlink("file", "copy/link").unwrap();
+        files.set_xattr("copy/link", "user.of", "a link", XattrMode::Set).unwrap();
+    });
+    let output = tool.run(&["fs", "get", &tool.url("copy"), &tool.local("again")]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.contains("attributes checksum: ")
+            && said.contains("attributes user.of: ")
+            && output.status.code() == Some(6),
+        "{said}"
+    );
+    assert!(get("again/file", "user.of").is_ok() && fs::read_link(tool.path("again/link")).is_ok());
 }
