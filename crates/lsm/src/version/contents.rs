@@ -181,7 +181,9 @@ fn judge_heads(entries: &[DirEntry], heads: &mut dyn FnMut(&str) -> FileHead) ->
             return Contents::Foreign(engine);
         }
     }
-    if let Some(marked) = has("UNFINISHED").then(|| marked(heads("UNFINISHED").bytes())).flatten() {
+    // A copy is complete when it has a `CURRENT`, so a mark beside one tells nothing.
+    let is_marked = current.is_none() && has("UNFINISHED");
+    if let Some(marked) = is_marked.then(|| marked(heads("UNFINISHED").bytes())).flatten() {
         return Contents::Marked(marked);
     }
     if has(EXPORT) && FileHeader::is_of(heads(EXPORT).bytes(), FileKind::Exchange) {

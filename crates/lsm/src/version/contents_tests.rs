@@ -103,6 +103,8 @@ fn a_directory_is_judged_by_first_bytes_and_never_by_names_alone() {
         (vec![("CURRENT.tmp", current)], other("CURRENT.tmp")),
         (vec![("UNFINISHED", text)], other("UNFINISHED")),
         (vec![("UNFINISHED", b"waxseal checkpoint\n"), ("CURRENT", current)], Contents::Store),
+        (vec![("UNFINISHED", b"waxseal restore\n"), ("CURRENT", &flipped), ("000001.tbl", &table)], Contents::Damaged),
+        (vec![("UNFINISHED", b"waxseal restore\n"), ("CURRENT", text)], other("CURRENT")),
         // Other engines.
         (vec![("CURRENT", b"MANIFEST-000004\n"), ("LOCK", b""), ("000003.log", text)], {
             Contents::Foreign(Foreign::LevelDb)

@@ -6,6 +6,7 @@ use std::path::Path;
 use waxseal_lsm::backup::{Backup, BackupOptions, BackupProgress};
 use waxseal_lsm::checksum::{Uid, mix};
 use waxseal_lsm::db::{At, Db, Parts};
+use waxseal_lsm::env::sim::{Crash, Loss};
 use waxseal_lsm::env::{Clock, Fs, SimFs};
 use waxseal_lsm::error::{Error, ErrorKind, Result, Verdict};
 use waxseal_lsm::options::{CfOptions, Durability, Settings};
@@ -462,6 +463,63 @@ fn an_interrupted_restore_starts_again() {
     assert!(refused.to_string().contains("restore the backup again"), "{refused}");
     assert_eq!(restored(&sim, 1, "/second").0, filled(0..300, 0));
     assert!(!sim.files("/second").contains(&"UNFINISHED".to_owned()));
+}
+
+/// Leaves a restore that was killed after its store was complete, before the mark was removed.
+fn restored_but_marked(sim: &SimFs, to: &Path) {
+    let db = open(sim, Path::new("/store"));
+    fill(&db, 0..300, 0);
+    backup(&db).unwrap();
+    db.close().unwrap();
+    let fork = sim.fork();
+    let steps = fork.steps();
+    backups(&fork).restore(1, to).unwrap();
+    let steps = fork.steps() - steps;
+    let is_between = |sim: &SimFs| {
+        let files = sim.files(to);
+        files.contains(&"CURRENT".to_owned()) && files.contains(&"UNFINISHED".to_owned())
+    };
+    for step in (0..steps).rev() {
+        let fork = sim.fork();
+        fork.crash_at(fork.steps() + step);
+        assert!(backups(&fork).restore(1, to).is_err());
+        fork.reboot(Crash::Process);
+        if is_between(&fork) {
+            sim.crash_at(sim.steps() + step);
+            assert!(backups(sim).restore(1, to).is_err());
+            sim.reboot(Crash::Process);
+            assert!(is_between(sim));
+            return;
+        }
+    }
+    panic!("no step between the store and the removal of its mark");
+}
+
+#[test]
+fn a_mark_beside_a_store_is_removed_and_never_clears_it() {
+    let (sim, to) = (SimFs::new(17), Path::new("/new"));
+    restored_but_marked(&sim, to);
+    let bits = sim.fork();
+    // A store that was never opened: without its `CURRENT` it is a damaged store, not half a restore.
+    bits.flip(to.join("CURRENT"), 100).unwrap();
+    let before = sim_bytes(&bits, to);
+    let refused = assert_kind(backups(&bits).restore(1, to), ErrorKind::Invalid, "a directory with CURRENT");
+    assert!(refused.to_string().contains("CURRENT"), "{refused}");
+    assert_eq!(sim_bytes(&bits, to), before);
+    // A reader writes nothing.
+    let before = sim_bytes(&sim, to);
+    drop(read_only(&sim, to).unwrap());
+    assert_eq!(sim_bytes(&sim, to), before);
+    assert_kind(backups(&sim).restore(1, to), ErrorKind::Invalid, "a store");
+    // A writer removes the mark, and so durably that it does not come back.
+    let db = open(&sim, to);
+    sim.crash_at(sim.steps());
+    drop(db);
+    sim.reboot(Crash::Machine(Loss::DurableOnly));
+    assert!(!sim.files(to).contains(&"UNFINISHED".to_owned()), "{:?}", sim.files(to));
+    sim.delete(to.join("CURRENT")).unwrap();
+    assert_kind(backups(&sim).restore(1, to), ErrorKind::Invalid, "a store that lost its CURRENT");
+    assert!(!named(&sim, to, ".tbl").is_empty());
 }
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/backup.txt");

@@ -262,7 +262,13 @@ impl Opening<'_> {
             );
             return Err(Error::of(ErrorKind::FormatTooNew, what));
         }
-        let names = self.names()?;
+        let mut names = self.names()?;
+        if names.contains(&StoreFileName::Unfinished) {
+            // A copy that was killed at its end. If `CURRENT` were lost later, a restore would take the store for half
+            // a copy and clear the directory.
+            version::mark_finished(self.env(), self.dir)?;
+            names.retain(|name| *name != StoreFileName::Unfinished);
+        }
         let next_file = Arc::new(AtomicU64::new(found.next_file));
         let counter = next_file.clone();
         let numbers: Numbers = Arc::new(move || counter.fetch_add(1, Ordering::Relaxed));
