@@ -60,7 +60,7 @@ impl Backup {
         for name in &listing.unfinished {
             directory.remove(name)?;
         }
-        let next = listing.ids().next_back().unwrap_or(0).checked_add(1);
+        let next = listing.last_id().checked_add(1);
         let mut created = CreatedBackup {
             id: next.ok_or_else(|| Error::invalid(format!("{} has the last possible number", dir.display())))?,
             seqno: through,

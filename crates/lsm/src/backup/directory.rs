@@ -30,7 +30,7 @@ pub(super) struct BackupDirectory {
 /// The files in the directory.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
-    /// Descriptions, tables and blob files.
+    /// Descriptions, tables, blob files, and the mark of a purge.
     pub(super) files: BTreeSet<BackupFileName>,
     /// Names of unfinished files.
     pub(super) unfinished: Vec<String>,
@@ -45,6 +45,15 @@ impl Listing {
             BackupFileName::Description(id) => Some(*id),
             _ => None,
         })
+    }
+
+    /// Returns the greatest number that a backup in the directory had, also if it was purged; 0 if there was none.
+    pub(super) fn last_id(&self) -> u64 {
+        let ids = self.files.iter().filter_map(|name| match name {
+            BackupFileName::Description(id) | BackupFileName::Purged(id) => Some(*id),
+            BackupFileName::Table(..) | BackupFileName::Values(..) => None,
+        });
+        ids.max().unwrap_or(0)
     }
 }
 

@@ -8,11 +8,16 @@ use crate::version::BACKUP_PREFIX;
 /// The suffix of a file that is being written.
 const UNFINISHED: &str = ".tmp";
 
+/// The prefix of the name of the mark that holds the last number of a purged backup.
+const PURGED_PREFIX: &str = "PURGED-";
+
 /// A file of a directory of backups, identified by its name.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) enum BackupFileName {
     /// `BACKUP-000012`: the description of a backup.
     Description(u64),
+    /// `PURGED-000012`: an empty file. The backups through this number were removed, and the number is not used again.
+    Purged(u64),
     /// `0123….0123….tbl`: a copied table, by uid and digest.
     Table(Uid, u64),
     /// `0123….0123….val`: a copied blob file, by uid and digest.
@@ -22,9 +27,10 @@ pub(super) enum BackupFileName {
 impl BackupFileName {
     /// Parses a name; `None` for foreign files and unfinished ones.
     pub(super) fn parse(name: &str) -> Option<BackupFileName> {
-        let parsed = match name.strip_prefix(BACKUP_PREFIX) {
-            Some(number) => BackupFileName::Description(number.parse().ok()?),
-            None => {
+        let parsed = match (name.strip_prefix(BACKUP_PREFIX), name.strip_prefix(PURGED_PREFIX)) {
+            (Some(number), _) => BackupFileName::Description(number.parse().ok()?),
+            (_, Some(number)) => BackupFileName::Purged(number.parse().ok()?),
+            (None, None) => {
                 let mut parts = name.split('.');
                 let (uid, digest) = (Uid::parse(parts.next()?)?, parts.next()?);
                 let digest = u64::from_str_radix(digest, 16).ok()?;
@@ -53,6 +59,7 @@ impl fmt::Display for BackupFileName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             BackupFileName::Description(number) => write!(f, "{BACKUP_PREFIX}{number:06}"),
+            BackupFileName::Purged(number) => write!(f, "{PURGED_PREFIX}{number:06}"),
             BackupFileName::Table(uid, digest) => write!(f, "{uid:?}.{digest:016x}.tbl"),
             BackupFileName::Values(uid, digest) => write!(f, "{uid:?}.{digest:016x}.val"),
         }
@@ -68,6 +75,7 @@ mod tests {
         for name in [
             BackupFileName::Description(1),
             BackupFileName::Description(u64::MAX),
+            BackupFileName::Purged(12),
             BackupFileName::Table(Uid([0xab; 16]), 7),
             BackupFileName::Values(Uid([1; 16]), u64::MAX),
         ] {
@@ -77,6 +85,7 @@ mod tests {
         let uid = "ab".repeat(16);
         for foreign in [
             "BACKUP-1".to_owned(),
+            "PURGED-1".to_owned(),
             "BACKUP-0000001".to_owned(),
             "BACKUP-../x".to_owned(),
             format!("{uid}.7.tbl"),

@@ -1,6 +1,7 @@
 //! Removes old backups.
 //!
-//! Holds: a file goes only when no description names it. Descriptions go first, durably.
+//! Holds: a file goes only when no description names it. Descriptions go first, durably. If the newest goes, a mark
+//!        keeps its number, so that no later backup gets it.
 //! Crash: leaves copied files that no description names, which the next purge removes.
 
 use std::collections::HashSet;
@@ -39,6 +40,12 @@ impl Backup {
         for id in kept {
             needed.extend(directory.description(*id)?.files()?.into_iter().map(|file| file.name));
         }
+        let last = listing.last_id();
+        let mark = (kept.is_empty() && last > 0).then_some(BackupFileName::Purged(last));
+        if let Some(mark) = mark.filter(|mark| !listing.files.contains(mark)) {
+            directory.write(mark, |_| Ok(()), |_| Ok(()))?;
+            directory.sync()?;
+        }
         let mut purged = PurgedBackups { backups: old.len(), ..PurgedBackups::default() };
         if planted!(PurgeRemovesFilesFirst, false, true) {
             self.remove_descriptions(old)?;
@@ -46,7 +53,12 @@ impl Backup {
         for name in &listing.unfinished {
             directory.remove(name)?;
         }
-        let is_copy = |name: &&BackupFileName| !matches!(name, BackupFileName::Description(_));
+        for name in
+            listing.files.iter().filter(|name| matches!(name, BackupFileName::Purged(_)) && Some(**name) != mark)
+        {
+            directory.remove(&name.to_string())?;
+        }
+        let is_copy = |name: &&BackupFileName| matches!(name, BackupFileName::Table(..) | BackupFileName::Values(..));
         for name in listing.files.iter().filter(is_copy).filter(|name| !needed.contains(name)) {
             let file = directory.env.fs.open(&directory.path.join(name.to_string()), Open::Read);
             purged.bytes += file.and_then(|file| file.len()).during(|| format!("looking at {name}"))?;

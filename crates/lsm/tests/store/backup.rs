@@ -112,7 +112,7 @@ fn every_kept_backup_is_restored_as_it_was() {
     assert_eq!(restored(&sim, 2, "/third").0, second);
     assert_kind(backups(&sim).verify(1), ErrorKind::Invalid, "a backup that was purged");
     assert_eq!(backups(&sim).purge(0).unwrap().backups, 1);
-    assert_eq!(names(&sim), ["LOCK"], "nothing stays without a backup");
+    assert_eq!(names(&sim), ["LOCK", "PURGED-000002"], "no file stays without a backup");
 }
 
 #[test]
@@ -520,6 +520,40 @@ fn a_mark_beside_a_store_is_removed_and_never_clears_it() {
     sim.delete(to.join("CURRENT")).unwrap();
     assert_kind(backups(&sim).restore(1, to), ErrorKind::Invalid, "a store that lost its CURRENT");
     assert!(!named(&sim, to, ".tbl").is_empty());
+}
+
+#[test]
+fn a_number_is_never_used_twice() {
+    let sim = SimFs::new(19);
+    let db = open(&sim, Path::new("/store"));
+    fill(&db, 0..40, 0);
+    assert_eq!((backup(&db).unwrap(), backup(&db).unwrap()), (1, 2));
+    let handle = backups(&sim);
+    db.close().unwrap();
+    let fork = sim.fork();
+    let steps = fork.steps();
+    backups(&fork).purge(0).unwrap();
+    let steps = fork.steps() - steps;
+    for step in 0..=steps {
+        for crash in [Crash::Process, Crash::Machine(Loss::DurableOnly)] {
+            let fork = sim.fork();
+            let handle = backups(&fork);
+            fork.crash_at(fork.steps() + step);
+            let _ = handle.purge(0);
+            fork.reboot(crash);
+            assert_eq!(backup(&open(&fork, Path::new("/store"))).unwrap(), 3, "{crash:?} at step {step}");
+        }
+    }
+    let db = open(&sim, Path::new("/store"));
+    for next in 3..6 {
+        assert_eq!(handle.purge(0).unwrap().backups, if next == 3 { 2 } else { 1 });
+        assert_kind(Backup::open_in(Path::new(BACKUPS), &sim.env(1)), ErrorKind::Invalid, "no backup");
+        assert_kind(Db::open(Path::new(BACKUPS), settings(), parts(sim.env(1))), ErrorKind::Invalid, "no store");
+        assert_eq!(handle.purge(0).unwrap().backups, 0);
+        assert_eq!(backup(&db).unwrap(), next);
+    }
+    assert_eq!(handle.purge(1).unwrap().backups, 0);
+    assert!(!names(&sim).iter().any(|name| name.starts_with("PURGED")), "{:?}", names(&sim));
 }
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/backup.txt");
