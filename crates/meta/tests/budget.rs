@@ -1,10 +1,13 @@
-//! A store's memory stays within its budget, measured by the allocator under a mixed load on four times as much data.
+//! A store's memory stays within its budget, measured by the allocator under a mixed load on four times as much data. A
+//! list of backups needs the memory of one description.
 
 use std::ops::Bound;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
+use waxseal_lsm::backup::{Backup, BackupOptions};
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::db::{At, Db, Family, Parts};
+use waxseal_lsm::env::{Fs, Open, RealFs};
 use waxseal_lsm::error::Result;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, KIB, MIB, Settings};
 use waxseal_lsm::record::Kind;
@@ -13,6 +16,9 @@ use waxseal_testing::allocator::{Counting, live_bytes, peak_bytes, reset_peak};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
+
+/// The allocator counts for the process, so that one test at a time may measure.
+static MEASURED: Mutex<()> = Mutex::new(());
 
 const BUDGET: usize = 16 * MIB;
 
@@ -66,6 +72,7 @@ impl Store {
 
 #[test]
 fn a_mixed_load_on_four_times_the_budget_stays_within_it() {
+    let _alone = MEASURED.lock().unwrap();
     let home = tempfile::tempdir().unwrap();
     let settings = Settings {
         memory_bytes: BUDGET,
@@ -119,4 +126,38 @@ fn a_mixed_load_on_four_times_the_budget_stays_within_it() {
     drop((cursors, snapshot));
     assert_eq!(store.db.metrics().memory.held_by_callers_bytes, 0);
     assert_eq!(store.db.metrics().memory.memtable_bytes, 0);
+}
+
+#[test]
+fn backups_are_listed_one_description_at_a_time() {
+    let _alone = MEASURED.lock().unwrap();
+    let home = tempfile::tempdir().unwrap();
+    let backups = home.path().join("backups");
+    // The bounds of the tables make the descriptions long.
+    let options = CfOptions { level0_tables: 64, ..CfOptions::default() };
+    let parts = Parts { families: vec![("default".to_owned(), options)], ..Parts::real() };
+    let db = Db::open(&home.path().join("store"), Settings::default(), parts).unwrap();
+    let family = db.family("default").unwrap();
+    for table in 0..10u8 {
+        let mut batch = Batch::new();
+        for key in [vec![table; 60_000], vec![255 - table; 60_000]] {
+            batch.push(family.id(), Kind::Put, &key, b"", db.companions()).unwrap();
+        }
+        db.commit(&mut batch, Durability::Os).unwrap();
+        db.flush().unwrap();
+    }
+    for _ in 0..12 {
+        Backup::create(&db, &backups, BackupOptions::default()).unwrap();
+    }
+    drop(family);
+    db.close().unwrap();
+    drop(db);
+    let one = RealFs.open(&backups.join("BACKUP-000012"), Open::Read).unwrap().len().unwrap() as usize;
+    assert!(one > MIB, "{one} bytes");
+    let backup = Backup::open(&backups).unwrap();
+    let before = live_bytes();
+    reset_peak();
+    assert_eq!(backup.list().unwrap().len(), 12);
+    let most = peak_bytes().saturating_sub(before);
+    assert!(most <= 6 * one, "{most} bytes for descriptions of {one}");
 }

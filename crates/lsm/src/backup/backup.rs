@@ -72,9 +72,9 @@ impl Backup {
 
     /// Returns all backups, the oldest first. A backup with a damaged description is included, with the error.
     ///
-    /// Costs a read of the descriptions. Errors: `Io` if the directory cannot be listed.
+    /// Costs a read of the descriptions, one after the other. Errors: `Io` if the directory cannot be listed.
     pub fn list(&self) -> Result<Vec<BackupInfo>> {
-        let descriptions = self.directory.descriptions(&self.directory.listing()?);
-        Ok(descriptions.into_iter().map(|(id, description)| BackupInfo::of(id, description)).collect())
+        let listing = self.directory.listing()?;
+        Ok(self.directory.descriptions(&listing).map(|(id, description)| BackupInfo::of(id, description)).collect())
     }
 }

@@ -127,7 +127,7 @@ impl Known {
     /// Reads the descriptions. A damaged one proves nothing: the files that only it names are checked before use.
     fn read(directory: &BackupDirectory, listing: &Listing) -> Known {
         let mut known = Known { hashes: HashMap::new(), stores: Vec::new() };
-        for description in directory.descriptions(listing).into_values().flatten() {
+        for description in directory.descriptions(listing).filter_map(|(_, description)| description.ok()) {
             let files = description.files().unwrap_or_default();
             known.hashes.extend(files.into_iter().map(|file| (file.name, file.hash)));
             known.stores.push(description.identity.store);

@@ -3,7 +3,7 @@
 //! Holds: a file is written under an unfinished name, synced, checked, and then renamed. The caller syncs the directory.
 //!        Only regular files count: a symbolic link or a directory with a name of ours is not followed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -144,9 +144,10 @@ impl BackupDirectory {
         }
     }
 
-    /// Reads the descriptions of all backups, each with its result.
-    pub(super) fn descriptions(&self, listing: &Listing) -> BTreeMap<u64, Result<Description>> {
-        listing.ids().map(|id| (id, self.description(id))).collect()
+    /// Reads the descriptions of all backups in ascending order, each with its result. Only one is in memory at a time,
+    /// because each may name every file of a large store.
+    pub(super) fn descriptions(&self, listing: &Listing) -> impl Iterator<Item = (u64, Result<Description>)> {
+        listing.ids().map(|id| (id, self.description(id)))
     }
 
     /// Opens a file that a description names. Errors: `Corruption` if it is missing or has another length, `Io`.
