@@ -13,7 +13,7 @@ use super::file_name::BackupFileName;
 use super::pace::Pace;
 use crate::checksum::RunningHash;
 use crate::db::{StoreLocks, create_directory, take_lock};
-use crate::env::{Env, File, Open, read_exact, read_into};
+use crate::env::{Env, File, Open, Origin, read_exact, read_into};
 use crate::error::{Damage, Error, ErrorKind, IoContext, Result, Verdict};
 use crate::names::StoreFileName;
 use crate::options::MIB;
@@ -172,7 +172,7 @@ impl BackupDirectory {
         fill: impl FnOnce(&dyn File) -> Result<T>,
         check: impl FnOnce(Arc<dyn File>) -> Result<()>,
     ) -> Result<T> {
-        let unfinished = self.path.join(name.unfinished());
+        let (unfinished, origin) = (self.path.join(name.unfinished()), Origin::here());
         let create = || -> Result<T> {
             let file = self.env.fs.open(&unfinished, Open::Create).during(|| format!("creating {name}"))?;
             let filled = fill(&*file)?;
@@ -182,7 +182,11 @@ impl BackupDirectory {
             check(file)?;
             Ok(filled)
         };
-        let filled = create().inspect_err(|_| drop(self.env.fs.remove(&unfinished)))?;
+        let filled = create();
+        if filled.is_err() && origin.is_here() {
+            let _ = self.env.fs.remove(&unfinished);
+        }
+        let filled = filled?;
         let renamed = self.env.fs.rename(&unfinished, &self.path.join(name.to_string()));
         renamed.during(|| format!("renaming {name}"))?;
         Ok(filled)

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::ControlFlow;
 
-use crate::env::Clock;
+use crate::env::{Clock, Origin};
 use crate::error::{Error, ErrorKind, Result};
 use crate::interrupt;
 
@@ -45,12 +45,13 @@ pub(super) struct Pace<'a, 'o> {
     /// Bytes that count for the rate limit.
     moved: u64,
     progress: BackupProgress,
+    origin: Origin,
 }
 
 impl<'a, 'o> Pace<'a, 'o> {
     pub(super) fn new(options: &'a mut BackupOptions<'o>, clock: &'a dyn Clock, total: u64) -> Pace<'a, 'o> {
         let progress = BackupProgress { done: 0, total };
-        Pace { options, clock, started: clock.monotonic_nanos(), moved: 0, progress }
+        Pace { options, clock, started: clock.monotonic_nanos(), moved: 0, progress, origin: Origin::here() }
     }
 
     /// Counts bytes that needed no work.
@@ -76,9 +77,15 @@ impl<'a, 'o> Pace<'a, 'o> {
         }
     }
 
+    /// Returns false in a forked child: the callback may fork.
+    pub(super) fn is_here(&self) -> bool {
+        self.origin.is_here()
+    }
+
     fn report(&mut self) -> Result<()> {
         interrupt::check()?;
         match self.options.progress.as_mut().map(|watch| watch(self.progress)) {
+            _ if !self.is_here() => Err(Error::invalid("forked: the call belongs to the parent process")),
             Some(ControlFlow::Break(())) => Err(Error::of(ErrorKind::Interrupted, "ended by the progress callback")),
             _ => Ok(()),
         }

@@ -60,7 +60,10 @@ impl Backup {
             let copied = self.check_file(file, &listing, &mut pace, &mut |piece, at| {
                 copy.write_at(piece, at).during(|| format!("writing {name}"))
             });
-            copied.inspect_err(|_| drop(env.fs.remove(&path)))?;
+            if copied.is_err() && pace.is_here() {
+                let _ = env.fs.remove(&path);
+            }
+            copied?;
             copy.sync_data().during(|| format!("syncing {name}"))?;
         }
         Ok(())

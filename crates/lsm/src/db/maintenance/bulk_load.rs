@@ -21,6 +21,7 @@ use crate::compaction::output::write_tables;
 use crate::compaction::{Rules, Splitter};
 use crate::cursor::Cursor;
 use crate::db::jobs::compact::Compactor;
+use crate::db::open::inner::forked;
 use crate::db::state::family::Family;
 use crate::error::{Error, Result};
 use crate::interrupt;
@@ -71,9 +72,10 @@ pub(in crate::db) fn bulk_load(
 }
 
 impl BulkLoad<'_> {
-    /// Adds a row: a value, or a delete. `entries` are annotations of the value. Errors: `Invalid` beyond the limits;
-    /// errors of writing tables, after which the load fails.
+    /// Adds a row: a value, or a delete. `entries` are annotations of the value. Errors: `Invalid` beyond the limits, and
+    /// in a forked child; errors of writing tables, after which the load fails.
     pub fn push(&mut self, kind: Kind, key: &[u8], value: &[u8], entries: &[(u16, &[u8])]) -> Result<()> {
+        self.check_process()?;
         if key.len() > MAX_KEY_BYTES || value.len() > MAX_VALUE_BYTES {
             let (key, value) = (key.len(), value.len());
             return Err(Error::invalid(format!(
@@ -130,8 +132,14 @@ impl BulkLoad<'_> {
         write_tables(&job, records, rules, splitter)
     }
 
+    /// Fails in a forked child: the caller's function may fork.
+    fn check_process(&self) -> Result<()> {
+        if self.placed.is_here() { Ok(()) } else { Err(forked()) }
+    }
+
     /// Ingests what was added.
     fn finish(mut self) -> Result<IngestedTables> {
+        self.check_process()?;
         let options = self.family.options();
         if !self.buffer.rows.is_empty() {
             match self.runs.is_empty() {

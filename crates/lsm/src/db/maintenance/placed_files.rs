@@ -2,6 +2,7 @@
 //!
 //! In:    table files outside of the store, and tables that were just written.
 //! Out:   files under new numbers.
+//! Fork:  a child removes none of them.
 //! Crash: files that no edit names, which the next open removes.
 
 use std::path::Path;
@@ -9,7 +10,7 @@ use std::path::Path;
 use super::checkpoint::copy_contents;
 use crate::db::jobs::compact::Compactor;
 use crate::db::state::context::StoreContext;
-use crate::env::Open;
+use crate::env::{Open, Origin};
 use crate::error::{IoContext, Result};
 use crate::names::StoreFileName;
 use crate::planted;
@@ -19,11 +20,17 @@ use crate::version::TableMeta;
 pub(super) struct PlacedFiles<'a> {
     compactor: &'a Compactor,
     names: Vec<StoreFileName>,
+    origin: Origin,
 }
 
 impl<'a> PlacedFiles<'a> {
     pub(super) fn new(compactor: &'a Compactor) -> PlacedFiles<'a> {
-        PlacedFiles { compactor, names: Vec::new() }
+        PlacedFiles { compactor, names: Vec::new(), origin: Origin::here() }
+    }
+
+    /// Returns false in a forked child, which must not change the store.
+    pub(super) fn is_here(&self) -> bool {
+        self.origin.is_here()
     }
 
     /// Adds tables that were just written, and the blob files that were written with them.
@@ -66,6 +73,9 @@ impl<'a> PlacedFiles<'a> {
 
 impl Drop for PlacedFiles<'_> {
     fn drop(&mut self) {
+        if !self.is_here() {
+            return;
+        }
         let context = self.compactor.context();
         for name in self.names.drain(..) {
             let _ = context.env.fs.remove(&context.path(name));

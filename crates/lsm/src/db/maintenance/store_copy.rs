@@ -5,12 +5,13 @@
 //! Out:   a store with its own manifest, log and uid.
 //! Holds: the copy's lock, from before the directory is checked until the copy is complete. Otherwise two concurrent
 //!        copies would take each other's files for their own.
+//! Fork:  a child removes nothing.
 //! Crash: a directory without `CURRENT`, which is not a store.
 
 use std::path::Path;
 
 use crate::db::open::directory::{create_directory, remove_directory, remove_ours, take_lock};
-use crate::env::Env;
+use crate::env::{Env, Origin};
 use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::identity::StoreIdentity;
 use crate::names::StoreFileName;
@@ -24,6 +25,7 @@ pub(crate) fn in_empty_directory(
     marked: Marked,
     write: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
+    let origin = Origin::here();
     check_empty(dir, env, marked)?; // before locking: no lock file in a foreign directory
     let is_made = !env.fs.exists(dir).during(|| "looking at the directory of a copy")?;
     create_directory(dir, env)?;
@@ -36,7 +38,7 @@ pub(crate) fn in_empty_directory(
     // As at the creation of a store: without the lock file, an unwritten mark would look like a user's file.
     let synced = env.fs.sync_dir(dir).during(|| "syncing the directory of a copy");
     let outcome = synced.and_then(|()| write());
-    if outcome.is_err() {
+    if outcome.is_err() && origin.is_here() {
         let _ = remove_ours(dir, env);
         if is_made {
             remove_directory(dir, env, held);

@@ -2,6 +2,7 @@
 //!
 //! In:    keys in ascending order, each once, with values or deletes.
 //! Out:   a synced table file whose records have `WRITTEN_SEQNO`, with companions bound to it.
+//! Fork:  only the process that created the file writes or removes it.
 //! Crash: a file without a footer, which no ingestion accepts.
 
 use std::cmp::Ordering;
@@ -9,9 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::compaction::packing::compression_at;
+use crate::db::open::inner::forked;
 use crate::db::state::context::StoreContext;
 use crate::db::state::family::Family;
-use crate::env::{Env, File, Open};
+use crate::env::{Env, File, Open, Origin};
 use crate::error::{Error, IoContext, Result};
 use crate::options::SealLayout;
 use crate::order::Order;
@@ -34,6 +36,7 @@ pub struct TableFile {
 /// Writes one table file. A writer that is dropped before `finish` removes its file.
 pub struct TableFileWriter {
     env: Env,
+    origin: Origin,
     path: PathBuf,
     /// The writer and its file, until `finish`.
     open: Option<(Writer, Arc<dyn File>)>,
@@ -71,6 +74,7 @@ impl TableFileWriter {
         let writer = writer.cut_into(options.part_blocks);
         Ok(TableFileWriter {
             env,
+            origin: Origin::here(),
             path: path.to_owned(),
             open: Some((writer, file)),
             order: options.order.clone(),
@@ -82,10 +86,13 @@ impl TableFileWriter {
         })
     }
 
-    /// Adds a record. Errors: `Invalid` for a key that is not greater than the one before, or beyond the limits; then
-    /// nothing was added. After other errors the writer is unusable.
+    /// Adds a record. Errors: `Invalid` for a key that is not greater than the one before, or beyond the limits, and in
+    /// a forked child; then nothing was added. After other errors the writer is unusable.
     pub fn push(&mut self, kind: Kind, key: &[u8], value: &[u8], entries: &[(u16, &[u8])]) -> Result<()> {
         let Some((writer, _)) = &mut self.open else { return Err(Error::invalid("the table file is finished")) };
+        if !self.origin.is_here() {
+            return Err(forked());
+        }
         if key.len() > MAX_KEY_BYTES || value.len() > MAX_VALUE_BYTES {
             let (key, value) = (key.len(), value.len());
             return Err(Error::invalid(format!(
@@ -120,8 +127,12 @@ impl TableFileWriter {
         self.open.as_ref().map_or(0, |(writer, _)| writer.file_bytes())
     }
 
-    /// Writes the rest of the file and makes it durable, with its name. Errors: `Invalid` without a record.
+    /// Writes the rest of the file and makes it durable, with its name. Errors: `Invalid` without a record, and in a
+    /// forked child.
     pub fn finish(&mut self) -> Result<TableFile> {
+        if !self.origin.is_here() {
+            return Err(forked());
+        }
         let Some((writer, file)) = self.open.take() else { return Err(Error::invalid("the table file is finished")) };
         let finished = writer.finish().and_then(|finished| {
             let syncing = || format!("syncing {}", self.path.display());
@@ -141,7 +152,7 @@ impl TableFileWriter {
 
 impl Drop for TableFileWriter {
     fn drop(&mut self) {
-        if self.open.take().is_some() {
+        if self.open.take().is_some() && self.origin.is_here() {
             self.remove();
         }
     }
