@@ -209,6 +209,18 @@ impl Sealer {
             && Annotations::read(record.companion).is_ok_and(|annotations| annotations.is_adopted())
     }
 
+    /// Returns true if no seal proves what was put: the record is adopted, or would be adopted now.
+    fn is_unproven(&self, record: &Record<'_>) -> bool {
+        if only_word(record.companion).is_some() {
+            return false;
+        }
+        match Annotations::read(record.companion) {
+            Ok(annotations) if annotations.seal.is_none() => self.point != SealPoint::Flush,
+            Ok(annotations) => annotations.is_adopted(),
+            Err(_) => true,
+        }
+    }
+
     /// Returns the verdict on a record; `key_hash` is the `checksum::hash` of its key. `complete`: its file guarantees
     /// a seal for every record.
     pub fn judge(&self, record: &Record<'_>, key_hash: u64, complete: bool) -> SealVerdict {
@@ -451,6 +463,10 @@ impl Companions for Sealer {
         };
         let seal = seal_of(result.kind, key_hash, result.value, &Annotations::of_list(&list))?;
         out.extend_from_slice(&seal_bytes(seal.at(result.seqno)));
+        // The new seal proves no more than those of the inputs.
+        if inputs.iter().any(|input| self.is_unproven(input)) {
+            out.extend_from_slice(&ADOPTED_BYTES);
+        }
         put_list(&list, out);
         // The result counts as written when its newest input was. The flush emits event rows for the inputs.
         if let Some(newest) = inputs.iter().max_by_key(|input| input.seqno)
@@ -654,6 +670,33 @@ mod tests {
     }
 
     #[test]
+    fn a_result_of_an_adopted_record_is_adopted() {
+        let sealer = Sealer::new();
+        let sealed = born(&sealer, b"k", b"1", 5);
+        let mut adopted = Vec::new();
+        assert_eq!(sealer.on_build(&put(b"k", b"2", 6, &[]), Protection::None, &mut adopted), Build::Set);
+        let made = |sealer: &Sealer, inputs: &[Record<'_>], kind: Kind| {
+            let (result, mut out) = (Record { kind, ..put(b"k", b"12", 6, &[]) }, Vec::new());
+            match inputs {
+                [one] => sealer.on_filter(one, &result, &mut out).unwrap(),
+                all => sealer.on_merge(all, &result, &mut out).unwrap(),
+            }
+            let made = Record { companion: &out, ..result };
+            assert_eq!(sealer.check(&made), Check::Validated);
+            Sealer::is_adopted(&made)
+        };
+        let (old, new, unsealed) = (put(b"k", b"1", 5, &sealed), put(b"k", b"2", 6, &adopted), put(b"k", b"2", 6, &[]));
+        for kind in [Kind::Put, Kind::Merge, Kind::Delete] {
+            assert!(!made(&sealer, &[old, old], kind) && !made(&sealer, &[old], kind), "{kind:?}");
+            assert!(made(&sealer, &[new, old], kind) && made(&sealer, &[old, new], kind), "{kind:?}");
+            assert!(made(&sealer, &[unsealed, old], kind) && made(&sealer, &[new], kind), "{kind:?}");
+            assert!(made(&sealer, &[unsealed], kind), "{kind:?}");
+            // Where a flush seals every record, a record without a seal is as it was put.
+            assert!(!made(&Sealer::new().at(SealPoint::Flush), &[unsealed, old], kind), "{kind:?}");
+        }
+    }
+
+    #[test]
     fn a_given_seal_goes_in_as_it_is_or_not_at_all() {
         let (sealer, mut batch) = (Sealer::new(), Batch::new());
         let seal = Seal::of(b"k", b"v");
@@ -752,6 +795,7 @@ mod tests {
         sealer.on_merge(&[put(b"k", b"2", 6, &b), put(b"k", b"1", 5, &a)], &result, &mut out).unwrap();
         assert_eq!(sealer.check(&Record { companion: &out, ..result }), Check::Validated);
         assert_eq!(sealer.counts().derived, 1);
+        assert!(!Sealer::is_adopted(&Record { companion: &out, ..result }));
         let damaged = [put(b"k", b"2", 6, &b), put(b"k", b"3", 5, &a)];
         assert!(sealer.on_merge(&damaged, &result, &mut Vec::new()).unwrap_err().is_corruption());
         assert_eq!(sealer.counts().derived, 1);
