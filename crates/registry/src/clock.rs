@@ -5,9 +5,10 @@
 //! from the last one; with more than 4,096 readings in a microsecond they run ahead of the wall clock. To continue
 //! across restarts, the caller stores the last reading and passes it in.
 //!
-//! A commit takes `next`, which changes nothing here: the engine orders the commit only behind earlier times
-//! (`Precondition::at_time`), and later readings follow the last time ordered that way (`follow`). All other callers
-//! take `now`.
+//! A commit takes `next`, which reads the coarse clock: the microseconds are those of the system's last tick, on Linux at
+//! most 10 ms ago, and the counter tells the commits of one tick apart. The engine orders the commit only behind earlier
+//! times (`Precondition::at_time`), and later readings follow the last time ordered that way (`follow`). All other
+//! callers take `now`.
 //!
 //! A wall clock beyond the year 2100 is read as 2100, so that a broken clock cannot use up the range of times.
 
@@ -105,11 +106,16 @@ impl EventClock {
         }
     }
 
-    /// Returns a time for a commit, later than every reading and every commit so far. Concurrent callers may get the
-    /// same time; only one commit can be ordered at that time, and the others must call `next` again.
+    /// Returns a time for a commit, later than every reading and every commit so far. No two calls return the same time.
+    /// A commit behind one of a later time is rejected, and must call `next` again.
     #[inline]
     pub fn next(&self) -> Time {
-        self.wall().after(self.last())
+        let coarse = Time::from_micros(self.wall.coarse_micros().min(LATEST_MICROS));
+        let before = coarse.0.saturating_sub(1).max(self.last_ordered());
+        if self.last.load(Relaxed) < before {
+            self.last.fetch_max(before, Relaxed);
+        }
+        Time(self.last.fetch_add(1, Relaxed) + 1)
     }
 
     /// Returns the latest time that was read, observed or ordered.
@@ -190,9 +196,11 @@ mod tests {
     #[expect(clippy::disallowed_methods, reason = "the other way to ask")]
     fn readings_are_the_systems_microseconds() {
         let std = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_micros() as u64;
-        let ours = EventClock::new(Arc::new(env::SystemClock::new())).next().micros();
+        let clock = EventClock::new(Arc::new(env::SystemClock::new()));
         let minute = 60_000_000; // far more than a test takes, and far less than a wrong unit makes
-        assert!(ours.abs_diff(std) < minute, "{ours} beside {std}");
+        for ours in [clock.next(), clock.now()].map(Time::micros) {
+            assert!(ours.abs_diff(std) < minute, "{ours} beside {std}");
+        }
     }
 
     #[test]
@@ -209,7 +217,7 @@ mod tests {
     #[test]
     fn a_million_readings_in_one_instant_are_a_million_times() {
         let clock = EventClock::new(Arc::new(SetClock::default()));
-        let read = || (0..125_000).map(|_| clock.now()).collect::<Vec<_>>();
+        let read = || (0..125_000).map(|n| if n % 2 == 0 { clock.now() } else { clock.next() }).collect::<Vec<_>>();
         let mut all: Vec<Time> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..8).map(|_| scope.spawn(read)).collect();
             let each = threads.into_iter().map(|thread| thread.join().unwrap());
@@ -228,12 +236,12 @@ mod tests {
         let ordered = Arc::new(AtomicU64::new(0));
         clock.follow(ordered.clone());
         clock.follow(Arc::new(AtomicU64::new(u64::MAX)));
-        assert_eq!([clock.next(), clock.next()], [Time(1); 2], "nothing was ordered by it yet");
+        assert_eq!([clock.next(), clock.next()], [Time(1), Time(2)]);
         ordered.store(40, Relaxed);
-        assert_eq!((clock.next(), clock.last(), clock.now()), (Time(41), Time(40), Time(41)));
-        assert_eq!((clock.next(), clock.now(), clock.last()), (Time(42), Time(42), Time(42)));
+        assert_eq!((clock.last(), clock.next(), clock.now()), (Time(40), Time(41), Time(42)));
+        assert_eq!((clock.next(), clock.last(), clock.now()), (Time(43), Time(43), Time(44)));
         wall.0.store(1, Relaxed);
-        assert_eq!(clock.next(), Time::from_micros(1));
+        assert_eq!([clock.next(), clock.next()], [Time::from_micros(1), Time((1 << 12) + 1)]);
         clock.observe(Time::from_micros(3)).unwrap();
         assert_eq!(clock.next(), Time((3 << 12) + 1));
     }
