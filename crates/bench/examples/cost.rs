@@ -292,6 +292,23 @@ fn operate(operation: &str, count: u64, records: &ColumnFamily, mut keys: Keys, 
                 black_box(at.key());
             }
         }
+        // COUNT pops of a queue whose records before them are deleted, all in the memtable.
+        "pop" | "pop-nothing" => {
+            for n in 0..RECORDS {
+                records.delete(keys.written(n))?;
+            }
+            let key = |n: u64| format!("~{n:015}");
+            for n in 0..10 * RECORDS + count {
+                records.put(key(n), values.value())?;
+            }
+            for n in 0..10 * RECORDS {
+                records.delete(key(n))?;
+            }
+            read_first(records)?;
+            for _ in 0..if operation == "pop" { count } else { 0 } {
+                black_box(records.pop_first()?);
+            }
+        }
         "cursor" => {
             for _ in 0..count {
                 black_box(records.cursor());
@@ -299,6 +316,11 @@ fn operate(operation: &str, count: u64, records: &ColumnFamily, mut keys: Keys, 
         }
         other => return Err(format!("no operation {other:?}").into()),
     }
+    Ok(())
+}
+
+fn read_first(records: &ColumnFamily) -> waxseal::Result<()> {
+    black_box(records.first_key_value()?);
     Ok(())
 }
 

@@ -19,6 +19,10 @@ use crate::record::{Record, Seqno};
 /// Records are prefetched this many steps in advance.
 const AHEAD: usize = 6;
 
+/// Number of leaves that one call of `pass_deleted` passes. A caller with more before it learns so, and may ask the
+/// family's deleted runs.
+const MOST_PASSED: usize = 64;
+
 /// A position in a tree, which is a parameter of every call.
 #[derive(Clone, Debug)]
 pub(super) struct LeafWalk {
@@ -138,9 +142,10 @@ impl LeafWalk {
 
     /// Skips deleted keys. The walk must be at a tombstone that hides its key from a reader at `seqno`. If that reader
     /// sees no key in the rest of this leaf, the walk moves to the leaf's last record visible at `seqno`, or to that of
-    /// the last following leaf that also has no visible key, and returns true: all keys from there back to the old
-    /// position are hidden. It passes no record after `until`. `is_sound` is present if the caller checks records: only
-    /// undamaged leaves are recorded for other readers. Tried once per leaf: after a failure few steps remain.
+    /// the last following leaf that also has no visible key (`MOST_PASSED` leaves at most), and returns true: all keys
+    /// from there back to the old position are hidden. It passes no record after `until`. `is_sound` is present if the
+    /// caller checks records: only undamaged leaves are recorded for other readers. Tried once per leaf: after a failure
+    /// few steps remain.
     pub(super) fn pass_deleted(
         &mut self,
         tree: &RecordTree,
@@ -163,7 +168,7 @@ impl LeafWalk {
             return false;
         };
         let here = self.leaf;
-        loop {
+        for _ in 0..MOST_PASSED {
             let id = leaf.next.load(Acquire);
             let Some(next) = tree.leaf(id) else { break };
             match DeletedLeaf::from_word(next.deleted(), next.len()) {
