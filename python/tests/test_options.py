@@ -31,7 +31,7 @@ def test_what_c_can_set_of_a_store_python_can():
     of_open = inspect.signature(waxseal.open).parameters.keys()
     assert settings - NOT_OF_A_STORE.keys() <= of_open
     assert not NOT_OF_A_STORE.keys() & of_open
-    on_disk_alone = {"accept_loss", "beside_other_files", "durability", "file_mode", "wal_mapped"}
+    on_disk_alone = {"accept_loss", "beside_other_files", "durability", "file_mode", "format_level", "wal_mapped"}
     assert settings - NOT_OF_A_STORE.keys() - on_disk_alone <= inspect.signature(waxseal.memory).parameters.keys()
 
 

@@ -137,3 +137,20 @@ def test_chosen_tables_are_compacted(path):
         db.compact_files([table.number])
         assert [after.number for after in db.tables()] != [table.number]
         assert db[b"k"] == b"v"
+
+
+def test_a_format_level_is_raised_once(path):
+    with waxseal.open(path, format_level=1) as db:
+        assert db.format_level == 1
+        with pytest.raises(waxseal.InvalidArgument, match="upgrade\\(2\\)"):
+            db.delete_range(b"a", b"b")
+        db.upgrade(2)
+        db.delete_range(b"a", b"b")
+        for unknown in (0, 3):
+            with pytest.raises(waxseal.InvalidArgument):
+                db.upgrade(unknown)
+        for wrong in (1 << 32 | 1, -1):
+            with pytest.raises(ValueError):
+                db.upgrade(wrong)
+    with waxseal.open(path, format_level=1) as db:
+        assert db.format_level == 2

@@ -144,6 +144,7 @@ def open(
     accept_loss: Optional[bool] = None,
     beside_other_files: Optional[bool] = None,
     file_mode: Optional[int] = None,
+    format_level: Optional[int] = None,
     verify_reads: Optional[Verify] = None,
     verify_scans: Optional[Verify] = None,
     open_tables: Optional[int] = None,
@@ -172,6 +173,8 @@ def open(
     A directory with other files and no store is refused in every mode, and not changed. `beside_other_files` allows a
     store to be created there, but never in another engine's database. `file_mode`, as in `0o600`, is the permission mode
     of files and directories that the store creates, less the bits of the process's umask.
+
+    `format_level` is that of a store that is created, by default the newest; `DB.upgrade` describes the levels.
 
     `engine_events` and `engine_event_age` (a timedelta or seconds; infinity for no limit) limit the number and the age
     of engine events in the log. By default the log keeps the newest 10,000 of the last 30 days, and those of live

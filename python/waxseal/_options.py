@@ -126,6 +126,14 @@ def _mode(value: object) -> int:
     return mode
 
 
+def format_level(value: object) -> int:
+    """Validates a format level; the store knows which there are."""
+    level = size(value, "format_level")
+    if level >= 1 << 32:
+        raise ValueError(f"there is no format level {level}")
+    return level
+
+
 def _lifetime(value: object) -> int:
     """Converts a time to live, a timedelta or seconds, to microseconds."""
     if isinstance(value, timedelta):
@@ -311,6 +319,8 @@ class Opening:
             self._put(name, size(value, name))
         elif name == "file_mode":
             self._put(name, _mode(value))
+        elif name == "format_level":
+            self._put(name, format_level(value))
         elif name in _SWITCHES:
             self._put(name, switch(value, name))
         elif name in _CHECKS:

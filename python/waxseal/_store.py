@@ -300,6 +300,22 @@ class DB(Family, Asker, Transacting):
         """
         return Pause(self._handles)
 
+    @property
+    def format_level(self) -> int:
+        """The format level of the store: see `upgrade`."""
+        level = C.c_uint32()
+        self._handles.call("waxseal_format_level", self._handles.db, C.byref(level))
+        return level.value
+
+    def upgrade(self, level: int) -> None:
+        """Raises the format level of the store, for good: older versions of the library refuse to open it from then on.
+
+        Level 2 adds range deletes, merge operators and ingested table files. A store is created with the newest level, or
+        with that of `open`'s `format_level`; opening it with a newer version changes nothing. A store of the level or a
+        higher one stays as it is. Durable when the call returns.
+        """
+        self._handles.call("waxseal_upgrade", self._handles.db, format_level(level))
+
     def refresh(self) -> None:
         """Catches up with the writing process, registrations included, in a store opened with mode "r"."""
         self._handles.call("waxseal_refresh", self._handles.db)

@@ -50,6 +50,7 @@ class Manifest:
         self.cuts = []
         self.fences = {}  # (family, number) -> Fence
         self.barred = set()  # (family, number)
+        self.level = 1  # the format level, as recorded
         self.log_points = False
         self.log_deletes_ranges = False
         self.range_deletes = {}  # (family, seqno) -> RangeDelete
@@ -162,6 +163,10 @@ class Manifest:
                 if not self.tables or next(reversed(self.tables))[2] != number or not count:
                     raise c.damage(f"expiries of table {number}, which was not just added")
                 self.expiries[number] = (count, least, least + spread)
+            elif tag == 46:
+                self.level = max(self.level, c.varint())
+                if not 1 <= self.level <= 2:
+                    raise Unsupported(f"{self.file}: a store of format level {self.level}")
             elif tag == 30:
                 self.log_deletes_ranges = True
             elif tag == 32:

@@ -42,7 +42,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Records", &["put", "get", "del", "delete-range", "compare-and-set", "add", "pop", "scan"]),
     ("In and out", &["load", "dump", "export", "import", "ingest"]),
     ("Files", &["fs"]),
-    ("The store", &["stats", "families", "options", "levels", "compact", "checkpoint"]),
+    ("The store", &["stats", "families", "options", "levels", "compact", "checkpoint", "upgrade"]),
     ("Backups", &["backup", "backups", "restore"]),
     ("Integrity", &["verify", "scrub", "repair", "salvage", "digest"]),
     ("Registry and log", &["register", "unregister", "registrations", "log", "provenance", "explain", "lineage"]),
@@ -174,6 +174,11 @@ pub(crate) enum Verb {
     },
     /// Make a copy of the store in a new directory.
     Checkpoint { dest: PathBuf },
+    /// Raise the format level of the store, for good; without LEVEL, print it.
+    ///
+    /// Older versions of Waxseal refuse a store of a level that they do not know. Level 2 adds range deletes, merge
+    /// operators and ingested table files. A new store has the newest level.
+    Upgrade { level: Option<u32> },
     /// Add a backup of the store to a directory of backups.
     ///
     /// Files that an earlier backup in the directory has are not copied again. A damaged file of the store is refused

@@ -46,6 +46,22 @@ pub(crate) fn checkpoint(args: &Args, dest: &Path, output: &mut Output) -> Resul
     Ok(Exit::Ok)
 }
 
+pub(crate) fn upgrade(args: &Args, level: Option<u32>, output: &mut Output) -> Result<Exit, Failure> {
+    let level = match level {
+        None => open_to_read(args)?.format_level(),
+        Some(level) => {
+            let db = open_to_change(args)?;
+            db.upgrade(level)?;
+            let level = db.format_level();
+            db.close()?;
+            level
+        }
+    };
+    output.line(format!("format level {level}"))?;
+    output.object(&json!({ "ok": true, "format_level": level }))?;
+    Ok(Exit::Ok)
+}
+
 /// Returns the levels of one family that hold tables, and always level 0.
 pub(crate) fn levels_of(db: &Db, cf: &str) -> Vec<LevelMetrics> {
     let mut levels = db.family_metrics(cf).map(|family| family.levels).unwrap_or_default();

@@ -91,6 +91,7 @@ fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
         Verb::Levels => levels::levels(args, output),
         Verb::Compact { files } => levels::compact(args, files, output),
         Verb::Checkpoint { dest } => levels::checkpoint(args, dest, output),
+        Verb::Upgrade { level } => levels::upgrade(args, *level, output),
         Verb::Backup { dest, rate, keep } => backup::backup(args, dest, *rate, *keep, output),
         Verb::Backups { dir, verify, keep } => backup::backups(dir, *verify, *keep, output),
         Verb::Restore { backup, id, rate } => backup::restore(args, backup, *id, *rate, output),

@@ -2683,6 +2683,14 @@ int32_t waxseal_options_set_beside_other_files(waxseal_options_t *options, bool 
 int32_t waxseal_options_set_file_mode(waxseal_options_t *options, uint32_t mode);
 
 /**
+ * The format level of a store that is created, 1 or 2; `waxseal_upgrade` describes the levels. Default: the newest. An
+ * existing store keeps its level.
+ *
+ * One thread at a time.
+ */
+int32_t waxseal_options_set_format_level(waxseal_options_t *options, uint32_t level);
+
+/**
  * Whether the open fails if the store already exists. Default false.
  *
  * One thread at a time.
@@ -3014,6 +3022,22 @@ int32_t waxseal_set_option(waxseal_db_t *db,
                            const uint8_t *value,
                            size_t value_len,
                            waxseal_error_t **error);
+
+/**
+ * Returns the format level of a store: what its files may hold. See `waxseal_upgrade`.
+ *
+ * Thread-safe. Errors: `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_format_level(const waxseal_db_t *db, uint32_t *level, waxseal_error_t **error);
+
+/**
+ * Raises the format level of a store, for good: versions of this library that do not know the level refuse to open the
+ * store from then on. Level 2 adds range deletes, merge operators and ingested table files. Does nothing if the store
+ * has the level or a higher one. Durable when the call returns; costs two fsyncs.
+ *
+ * Thread-safe. Errors: `WAXSEAL_INVALID` for an unknown level; `WAXSEAL_READ_ONLY`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_upgrade(waxseal_db_t *db, uint32_t level, waxseal_error_t **error);
 
 /**
  * Returns one metric of a store by its name: `flushes`, `compactions`, `cache.used_bytes`, `wal.syncs`,

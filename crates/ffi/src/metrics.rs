@@ -134,6 +134,24 @@ calls! {
         })
     }
 
+    /// Returns the format level of a store: what its files may hold. See `waxseal_upgrade`.
+    ///
+    /// Thread-safe. Errors: `WAXSEAL_CLOSED`.
+    fn waxseal_format_level(db: *const waxseal_db_t, out level: *mut u32) {
+        let level = level.needed("level")?;
+        level.set(with(db, |db| Ok(db.format_level()))?);
+        Ok(())
+    }
+
+    /// Raises the format level of a store, for good: versions of this library that do not know the level refuse to open
+    /// the store from then on. Level 2 adds range deletes, merge operators and ingested table files. Does nothing if the
+    /// store has the level or a higher one. Durable when the call returns; costs two fsyncs.
+    ///
+    /// Thread-safe. Errors: `WAXSEAL_INVALID` for an unknown level; `WAXSEAL_READ_ONLY`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+    fn waxseal_upgrade(db: *mut waxseal_db_t, level: u32) {
+        with(db.cast_const(), |db| Ok(db.upgrade(level)?))
+    }
+
     /// Returns one metric of a store by its name: `flushes`, `compactions`, `cache.used_bytes`, `wal.syncs`,
     /// `family.default.memtable_bytes`, `family.default.level.0.tables`, ..; `waxseal_metrics_json` lists all names.
     /// `WAXSEAL_NOT_FOUND` for an unknown name.

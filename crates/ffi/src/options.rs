@@ -199,6 +199,11 @@ setters! {
     /// Default: everything that the umask leaves. The open refuses a mode under which the owner cannot read and write.
     fn waxseal_options_set_file_mode(options: *mut waxseal_options_t, mode: u32) =>
         file_mode = mode;
+
+    /// The format level of a store that is created, 1 or 2; `waxseal_upgrade` describes the levels. Default: the newest.
+    /// An existing store keeps its level.
+    fn waxseal_options_set_format_level(options: *mut waxseal_options_t, level: u32) =>
+        format_level = level;
 }
 
 setters! {

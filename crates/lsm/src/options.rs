@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::compaction_filter::CompactionFilter;
 use crate::error::{Error, Result};
+use crate::format_level::FormatLevel;
 use crate::merge_operator::MergeOperator;
 use crate::names::MAX_SYSTEM;
 use crate::order::Order;
@@ -108,6 +109,9 @@ pub struct Settings {
     /// lets read. Existing files keep their mode. The owner must be able to read and write, and only the nine permission
     /// bits may be set. Not stored. Default `None`: everything that the umask leaves.
     pub file_mode: Option<u32>,
+    /// The format level of a store that is created: `Db::upgrade` describes the levels. An existing store keeps its own.
+    /// Default: the newest.
+    pub format_level: u32,
     /// Whether opening an existing store fails. Default false.
     pub error_if_exists: bool,
     /// Whether an open may cut off log bytes that are proved to be missing or damaged. They are set aside and reported.
@@ -148,6 +152,7 @@ impl Default for Settings {
             create_if_missing: true,
             beside_other_files: false,
             file_mode: None,
+            format_level: FormatLevel::NEWEST.number(),
             error_if_exists: false,
             accept_loss: false,
             trash_bytes: 0,
@@ -188,6 +193,7 @@ impl Settings {
                 self.file_mode.is_none_or(|mode| mode & 0o600 == 0o600 && mode <= 0o777),
                 "file_mode must lie between 0o600 and 0o777, and let the owner read and write",
             ),
+            (FormatLevel::new(self.format_level).is_ok(), "format_level must be one of the levels that upgrade knows"),
         ];
         faults(&checks)
     }

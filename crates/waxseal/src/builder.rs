@@ -204,6 +204,27 @@ impl Builder {
         self
     }
 
+    /// The [format level](crate::Db::upgrade) of a store that is created, 1 or 2. Default: the newest, 2. A lower one keeps
+    /// the store readable for older versions of this library, without what later levels add. An existing store keeps its
+    /// level. [`open`](Builder::open) fails with `Invalid` for an unknown level.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("store");
+    /// let db = waxseal::Db::builder(path).format_level(1).open()?;
+    /// let words = db.column_family("default")?;
+    /// assert!(words.delete_range("a".."b").is_err());
+    /// db.upgrade(2)?;
+    /// words.delete_range("a".."b")?;
+    /// # db.close()
+    /// # }
+    /// ```
+    pub fn format_level(mut self, level: u32) -> Builder {
+        self.settings.format_level = level;
+        self
+    }
+
     /// Whether the newest log bytes are kept in a mapped file where the file system allows it, so that a commit needs
     /// no system call. Default true. False makes every commit a `write`.
     pub fn wal_mapped(mut self, mapped: bool) -> Builder {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use waxseal_lsm::db::{self as engine, BackgroundPause, FamilyMetrics, Metrics, RecoveryReport};
 use waxseal_lsm::env::Env;
 use waxseal_lsm::error::Result;
+use waxseal_lsm::format_level::FormatLevel;
 use waxseal_lsm::names::is_system_name;
 use waxseal_lsm::options::{CfOptions, Settings};
 use waxseal_meta::SealCounts;
@@ -223,6 +224,40 @@ impl Db {
     pub fn pause_background(&self) -> Result<BackgroundPause> {
         self.inner.check_open()?;
         self.inner.engine.pause_background()
+    }
+
+    /// Returns the format level of the store: see [`upgrade`](Db::upgrade). Of a read-only store as of the last
+    /// [`refresh`](Db::refresh).
+    pub fn format_level(&self) -> u32 {
+        self.inner.engine.format_level().number()
+    }
+
+    /// Raises the format level of the store, for good: what its files may hold. Versions of this library that do not know
+    /// the level refuse to open the store from then on.
+    ///
+    /// | level | adds |
+    /// |---|---|
+    /// | 1 | |
+    /// | 2 | range deletes, merge operators, ingested table files |
+    ///
+    /// A store is created with the newest level, or with [`Builder::format_level`](crate::Builder::format_level). Opening it
+    /// with a newer version changes nothing; a call that needs a higher level fails with `Invalid` and names it. If the
+    /// store has the level or a higher one, the call does nothing. Durable when it returns; costs two fsyncs. Copies,
+    /// backups and restored stores have the level of their source. Thread-safe. Errors: `Invalid` for an unknown level;
+    /// `ReadOnly`, `Io`, `Closed`.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// let db = waxseal::Db::memory()?;
+    /// assert_eq!(db.format_level(), 2);
+    /// db.upgrade(2)?; // nothing to do
+    /// assert!(db.upgrade(3).is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn upgrade(&self, level: u32) -> Result<()> {
+        self.inner.check_open()?;
+        self.inner.engine.upgrade(FormatLevel::new(level)?)
     }
 
     /// Copies the current state of the store into a new directory. After a crash the copy is complete or absent.

@@ -109,3 +109,17 @@ fn shells_and_man_get_their_descriptions() {
         assert!(help.contains(heading), "{help}");
     }
 }
+
+#[test]
+fn a_format_level_is_printed_and_raised() {
+    let tool = Tool::new();
+    let db = waxseal::Db::builder(tool.path("store")).format_level(1).open().unwrap();
+    db.close().unwrap();
+    assert_eq!(tool.text(&["upgrade"]), "format level 1\n");
+    let (_, said) = tool.ends(1, &["delete-range", "--from", "a", "--to", "b"]);
+    assert!(said.contains("upgrade(2)"), "{said}");
+    assert_eq!(tool.json(&["upgrade", "2"])["format_level"], 2);
+    assert_eq!(tool.text(&["upgrade"]), "format level 2\n");
+    tool.ok(&["delete-range", "--from", "a", "--to", "b"]);
+    tool.ends(1, &["upgrade", "3"]);
+}

@@ -139,6 +139,29 @@ static void a_store_is_removed(void) {
     CHECK(access(path, F_OK) != 0);
 }
 
+static void a_format_level_is_raised(void) {
+    const char *path = fresh_path();
+    waxseal_options_t *options = NULL;
+    waxseal_db_t *db = NULL;
+    uint32_t level = 0;
+    CHECK_OK(waxseal_options_create(&options, &error));
+    CHECK_OK(waxseal_options_set_format_level(options, 3));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_open(STR(path), options, &db, &error));
+    CHECK_OK(waxseal_options_set_format_level(options, 1));
+    CHECK_OK(waxseal_open(STR(path), options, &db, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_upgrade(db, 3, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_format_level(db, NULL, &error));
+    CHECK_OK(waxseal_format_level(db, &level, &error));
+    CHECK(level == 1);
+    CHECK_OK(waxseal_upgrade(db, 2, &error));
+    CHECK_OK(waxseal_format_level(db, &level, &error));
+    CHECK(level == 2);
+    CHECK_OK(waxseal_close(db, &error));
+    CHECK_FAILS(WAXSEAL_CLOSED, waxseal_upgrade(db, 2, &error));
+    waxseal_db_destroy(db);
+    waxseal_options_destroy(options);
+}
+
 static void options_are_heard(void) {
     const char *path = fresh_path();
     waxseal_options_t *options = NULL;
@@ -157,6 +180,7 @@ static void options_are_heard(void) {
     CHECK_OK(waxseal_options_set_background_threads(options, 2));
     CHECK_OK(waxseal_options_set_wal_mapped(options, false));
     CHECK_OK(waxseal_options_set_registry(options, true));
+    CHECK_OK(waxseal_options_set_format_level(options, 1));
     CHECK_OK(waxseal_options_set_accept_loss(options, true));
     CHECK_OK(waxseal_options_set_verify_reads(options, WAXSEAL_VERIFY_ON_FILL, 0));
     CHECK_OK(waxseal_options_set_verify_scans(options, WAXSEAL_VERIFY_SAMPLED, 10));
@@ -523,6 +547,7 @@ int main(void) {
     RUN(paths_that_cannot_be_are_refused);
     RUN(a_path_is_bytes);
     RUN(a_store_is_removed);
+    RUN(a_format_level_is_raised);
     RUN(options_are_heard);
     RUN(fine_settings_are_heard);
     RUN(options_that_cannot_be_are_refused);

@@ -11,6 +11,7 @@ use crate::checksum::Uid;
 use crate::codec::{Reader, put_bytes, put_varint};
 use crate::error::{Error, ErrorKind, Result};
 use crate::expiry::Expiries;
+use crate::format_level::FormatLevel;
 use crate::frame::Mark;
 use crate::ledger::{Ledger, LedgerEntry};
 use crate::lost_range::LostRange;
@@ -118,6 +119,8 @@ pub enum EditChange {
         /// The number of the `.cut` file that holds them.
         file: u64,
     },
+    /// The store has this format level from this edit on.
+    FormatLevel(FormatLevel),
     /// Frames of the log may point into value files from this edit on.
     LogPoints,
     /// Records were permanently lost: from this edit on, reads in the range return a corruption error.
@@ -306,6 +309,7 @@ const TABLE_INGESTED: u64 = 38;
 const COMPACTION_FILTER_NAMED: u64 = 39;
 const FILTERED: u64 = 41;
 const OPTIONS_CHANGED: u64 = 43;
+const FORMAT_LEVEL: u64 = 46;
 
 impl Edit {
     /// Encodes the edit as the body of its frame.
@@ -380,6 +384,18 @@ impl From<Vec<EditChange>> for Edit {
 }
 
 impl EditChange {
+    /// Returns the format level that a store with this change has.
+    pub(crate) fn level(&self) -> FormatLevel {
+        match self {
+            EditChange::FormatLevel(level) => *level,
+            EditChange::TableAdded { table, .. } if table.ingest_seqno != 0 => FormatLevel::RANGES,
+            EditChange::LogDeletesRanges
+            | EditChange::RangeDeleteAdded { .. }
+            | EditChange::MergeOperatorNamed { .. } => FormatLevel::RANGES,
+            _ => FormatLevel::FIRST,
+        }
+    }
+
     /// Returns number and expiry times of an added table whose records expire. They are encoded as a separate change,
     /// which older versions skip.
     fn expires(&self) -> Option<(u64, Expiries)> {
@@ -472,6 +488,10 @@ impl EditChange {
             EditChange::Cut { offset, bytes, file } => {
                 put_varints(out, [*offset, *bytes, *file]);
                 CUT
+            }
+            EditChange::FormatLevel(level) => {
+                put_varint(out, level.number() as u64);
+                FORMAT_LEVEL
             }
             EditChange::LogPoints => LOG_POINTS,
             EditChange::LogDeletesRanges => LOG_DELETES_RANGES,
@@ -590,6 +610,7 @@ impl EditChange {
             LOST_RANGE_LIFTED => EditChange::LostRangeLifted { family: family(reader)?, id: reader.varint()? },
             TABLE_QUARANTINED => EditChange::TableQuarantined { family: family(reader)?, number: reader.varint()? },
             LINE => return Ok(EditChange::Line { number: reader.varint()?, bytes: reader.rest().into() }),
+            FORMAT_LEVEL => EditChange::FormatLevel(FormatLevel::recorded(reader.varint()?)?),
             LOG_POINTS => EditChange::LogPoints,
             LOG_DELETES_RANGES => EditChange::LogDeletesRanges,
             RANGE_DELETE_ADDED => {
@@ -927,6 +948,7 @@ pub(crate) mod tests {
             any::<(u32, u64)>().prop_map(|(family, number)| EditChange::TableQuarantined { family, number }),
             any::<(u64, Vec<u8>)>().prop_map(|(number, bytes)| EditChange::Line { number, bytes: bytes.into() }),
             any::<u64>().prop_map(|through| EditChange::LinesTakenOut { through }),
+            Just(EditChange::FormatLevel(FormatLevel::NEWEST)),
             Just(EditChange::LogPoints),
             Just(EditChange::LogDeletesRanges),
             (any::<u32>(), range_deletes())
@@ -964,7 +986,7 @@ pub(crate) mod tests {
 
     #[test]
     fn an_even_tag_from_the_future_is_too_new_and_an_odd_one_is_kept() {
-        assert_eq!(*Edit::decode(&[40, 1, 7]).unwrap_err().kind(), ErrorKind::FormatTooNew);
+        assert_eq!(*Edit::decode(&[200, 1, 1, 7]).unwrap_err().kind(), ErrorKind::FormatTooNew);
         let kept = Edit::decode(&[FREE_TAG as u8, 1, 7]).unwrap();
         assert_eq!(kept.changes, [EditChange::Skipped { tag: FREE_TAG, bytes: vec![7] }]);
     }

@@ -10,6 +10,8 @@ use rpds::RedBlackTreeMapSync;
 
 use super::edit::{Edit, EditChange, TableMeta};
 use super::event_log::{EventLine, EventLines};
+use crate::error::Error;
+use crate::format_level::FormatLevel;
 use crate::ledger::Ledger;
 use crate::lost_range::LostRange;
 use crate::names::system_number;
@@ -31,6 +33,8 @@ pub struct ManifestState {
     pub log: Option<LogStart>,
     /// Sealed segments that are still needed, by number; each with its end.
     pub sealed: BTreeMap<u64, LogPlace>,
+    /// The format level: as recorded, and at least that of what the manifest names.
+    pub format_level: FormatLevel,
     /// True if frames of the log may point into value files.
     pub log_points: bool,
     /// True if frames of the log may hold range deletes.
@@ -102,7 +106,10 @@ pub struct RecordedCut {
 impl ManifestState {
     /// Applies one edit. If the edit does not fit, returns the reason; the state is then partially changed.
     pub fn apply(&mut self, edit: &Edit) -> Result<(), &'static str> {
-        edit.changes.iter().try_for_each(|change| self.change(change))
+        edit.changes.iter().try_for_each(|change| {
+            self.format_level = self.format_level.max(change.level());
+            self.change(change)
+        })
     }
 
     /// Returns an edit that makes an empty state equal to this one.
@@ -112,6 +119,9 @@ impl ManifestState {
             last_seqno: self.last_seqno,
             next_family: self.next_family,
         }];
+        if self.format_level > FormatLevel::FIRST {
+            changes.push(EditChange::FormatLevel(self.format_level));
+        }
         for family in self.families.values() {
             changes.push(EditChange::FamilyCreated {
                 id: family.id,
@@ -190,6 +200,14 @@ impl ManifestState {
             cuts: Vec::new(),
             ..self.clone()
         }
+    }
+
+    /// Checks that the store's format level allows changes. A change of the level allows what it adds. Errors: `Invalid`.
+    pub fn check_level(&self, changes: &[EditChange]) -> Result<(), Error> {
+        let raised =
+            changes.iter().filter(|change| matches!(change, EditChange::FormatLevel(_))).map(EditChange::level);
+        let level = raised.fold(self.format_level, FormatLevel::max);
+        changes.iter().try_for_each(|change| level.check(change.level()))
     }
 
     /// Returns the number of tables of all families.
@@ -282,6 +300,7 @@ impl ManifestState {
             EditChange::SegmentRetired { segment } => {
                 self.sealed.remove(segment);
             }
+            EditChange::FormatLevel(_) => {}
             EditChange::LogPoints => self.log_points = true,
             EditChange::LogDeletesRanges => self.log_deletes_ranges = true,
             EditChange::RangeDeleteAdded { family, range } => {

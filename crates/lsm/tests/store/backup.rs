@@ -564,7 +564,8 @@ const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/backup.t
 fn the_bytes_of_two_backups() {
     let (sim, dir) = sim(15);
     let families = vec![("default".to_owned(), CfOptions { large_value_bytes: 64, ..CfOptions::default() })];
-    let db = Db::open(&dir, settings(), Parts { families, ..parts(sim.env(1)) }).unwrap();
+    let settings = Settings { format_level: 1, ..settings() }; // as before there were levels
+    let db = Db::open(&dir, settings, Parts { families, ..parts(sim.env(1)) }).unwrap();
     put(&db, &default(&db), b"a", b"1", Durability::Os).unwrap();
     put(&db, &default(&db), b"b", &[7; 100], Durability::Os).unwrap();
     backup(&db).unwrap();

@@ -4,9 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use waxseal_lsm::batch::Batch;
 use waxseal_lsm::db::{At, Db, Parts};
 use waxseal_lsm::env::sim::{Crash, Loss, SimFs};
 use waxseal_lsm::error::ErrorKind;
+use waxseal_lsm::format_level::FormatLevel;
 use waxseal_lsm::merge_operator::MergeOperator;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings, Verify};
 use waxseal_testing::store::*;
@@ -191,4 +193,40 @@ fn an_order_of_the_same_name_does_not_replace_the_one_in_use() {
     assert_eq!(family.options().fanout, 7);
     let keys: Vec<Vec<u8>> = rows(&db, &family, At::Latest).unwrap().into_iter().map(|(key, _)| key).collect();
     assert_eq!(keys, [b"b", b"a"]);
+}
+
+#[test]
+fn a_format_level_is_raised_wherever_a_crash_comes() {
+    let (sim, dir) = sim(8);
+    let open = |sim: &SimFs| {
+        let settings = Settings { format_level: 1, ..roomy() };
+        Db::open(&dir, settings, Parts { env: sim.env(7), ..Parts::real() }).unwrap()
+    };
+    let db = open(&sim);
+    put(&db, &default(&db), b"key", b"value", Durability::Sync).unwrap();
+    kill(&sim, db);
+    let mut found = [0, 0];
+    for step in 0.. {
+        let fork = sim.fork();
+        let db = open(&fork);
+        fork.crash_at(fork.steps() + step);
+        let outcome = db.upgrade(FormatLevel::NEWEST);
+        if outcome.is_ok() {
+            assert_eq!(db.format_level(), FormatLevel::NEWEST);
+        }
+        let is_through = !fork.is_crashed();
+        drop(db);
+        fork.reboot(Crash::Machine(if step % 2 == 0 { Loss::DurableOnly } else { Loss::Random { seed: step } }));
+        let db = open(&fork);
+        let level = db.format_level();
+        assert!(level == FormatLevel::NEWEST || outcome.is_err(), "step {step}: {level:?} after {outcome:?}");
+        let mut batch = Batch::new();
+        batch.delete_range(default(&db).id(), (Some(b"a"), Some(b"b")), db.companions()).unwrap();
+        assert_eq!(db.commit(&mut batch, Durability::Os).is_ok(), level == FormatLevel::NEWEST);
+        found[level.number() as usize - 1] += 1;
+        if is_through {
+            break;
+        }
+    }
+    assert!(found[0] > 1 && found[1] > 0, "{found:?}");
 }

@@ -309,6 +309,16 @@ impl AsyncDb {
         self.run(Db::pause_background).await
     }
 
+    /// Returns the format level of the store: see [`Db::format_level`].
+    pub fn format_level(&self) -> u32 {
+        self.blocking().format_level()
+    }
+
+    /// Raises the format level of the store: see [`Db::upgrade`].
+    pub async fn upgrade(&self, level: u32) -> Result<()> {
+        self.run(move |db| db.upgrade(level)).await
+    }
+
     /// Adds table files to a family in one commit: see [`Db::ingest`].
     pub async fn ingest<P: AsRef<Path>>(
         &self,

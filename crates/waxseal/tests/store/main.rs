@@ -5,6 +5,7 @@ mod estimate;
 mod expiry;
 mod face;
 mod filter;
+mod format_levels;
 mod ingest;
 mod modify;
 mod old_readers;

@@ -35,6 +35,7 @@ use crate::db::state::store_log::OpenLog;
 use crate::env::Env;
 use crate::env::work::lock;
 use crate::error::{Error, ErrorKind, Result};
+use crate::format_level::FormatLevel;
 use crate::names::is_system_name;
 use crate::options::{CfOptions, Durability, Settings};
 use crate::read::CursorBounds;
@@ -438,6 +439,20 @@ impl Db {
         family.check_options(&options)?;
         let _job = inner.flusher().job()?;
         ddl::change_options(inner.flusher(), family, options)
+    }
+
+    /// Returns the format level of the store: what its files may hold. For a read-only store, as of the last refresh.
+    pub fn format_level(&self) -> FormatLevel {
+        self.inner().catalog().format_level()
+    }
+
+    /// Raises the format level of the store, for good: versions that do not know the level refuse to open it from then
+    /// on. Does nothing if the store has the level or a higher one. Durable when the call returns; costs two fsyncs.
+    /// Errors: `ReadOnly`, `Io`.
+    pub fn upgrade(&self, level: FormatLevel) -> Result<()> {
+        let (inner, _) = self.writable()?;
+        let _job = inner.flusher().job()?;
+        ddl::raise_format_level(inner.flusher(), level)
     }
 
     /// Returns the store's metrics.

@@ -12,6 +12,7 @@ use super::view_change::Replaced;
 use crate::db::state::family::TableHandle;
 use crate::env::work::{lock, or_undo};
 use crate::error::{Error, Result};
+use crate::format_level::FormatLevel;
 use crate::inject;
 use crate::names::{StoreFileName, system_number};
 use crate::planted;
@@ -37,6 +38,7 @@ impl Catalog {
         // The tables of a level change only under this lock: a change that fits now still fits when it becomes visible.
         let fits = |part: &Replaced<'_>| part.family.view().levels.check(&part.removes, &part.adds);
         let outcome = outcome.and_then(|()| replaced.iter().try_for_each(fits));
+        let outcome = outcome.and_then(|()| manifest.state().check_level(&edit.changes));
         let outcome = outcome.and_then(|()| {
             let created = edit.changes.iter().filter_map(|change| match change {
                 EditChange::FamilyCreated { id, .. } if system_number(*id).is_none() => Some(id + 1),
@@ -64,6 +66,7 @@ impl Catalog {
         // Readers must see the manifest's state; if the view cannot be changed, the store halts.
         let half_shown = || self.store_log().halt_unwound("an edit was shown that is durable");
         or_undo(|| self.show_all(&replaced), half_shown).map_err(|error| self.store_log().halt(error))?;
+        self.note_format_level(manifest.state().format_level);
         self.events.show(&manifest.state().lines); // after the rows that the removed entries became
         if manifest.is_full(self.context().settings.current().manifest_bytes) {
             match manifest.rotate(self.new_file_number()) {
@@ -78,6 +81,16 @@ impl Catalog {
             self.context().env.fs.expect_open(&self.context().dir, files as u64);
         }
         Ok(())
+    }
+
+    /// Returns the format level of the store.
+    pub(in crate::db) fn format_level(&self) -> FormatLevel {
+        FormatLevel::numbered(self.format_level.load(Ordering::Acquire))
+    }
+
+    /// Makes a format level that the manifest records the current one.
+    pub(in crate::db) fn note_format_level(&self, level: FormatLevel) {
+        self.format_level.fetch_max(level.number(), Ordering::Release);
     }
 
     /// Shows the rows first, then removes the memtable of the family that emitted them. A reader that reads that family

@@ -14,7 +14,7 @@ mod install;
 pub(super) mod obsolete_files;
 pub(super) mod view_change;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
@@ -46,6 +46,8 @@ pub(crate) struct Catalog {
     pub(super) families: ArcSwap<FamilyMap>,
     /// The log of edits; held during its own I/O, never taken by a reader (I14).
     pub(super) manifest: Mutex<Option<Manifest>>,
+    /// The number of the format level that the manifest records.
+    pub(super) format_level: AtomicU32,
     pub(super) next_file: Arc<AtomicU64>,
     pub(super) claims: TableClaims,
     /// Counts the begins and ends of ingestions, so it is odd while one has a seqno but does not yet show its records.

@@ -27,6 +27,7 @@ use crate::db::state::tables::table_cache;
 use crate::db::writes::memory::memtable_bytes_of;
 use crate::env::work::or_undo;
 use crate::error::{Error, Result};
+use crate::format_level::FormatLevel;
 use crate::memtable::Memtable;
 use crate::names::system_id;
 use crate::options::CfOptions;
@@ -90,6 +91,15 @@ pub(in crate::db) fn create_families(
     or_undo(before, || flusher.store_log().halt_unwound("a family was made that is not shown"));
     flusher.catalog().families.store(Arc::new(families));
     Ok(())
+}
+
+/// Raises the format level of the store.
+pub(in crate::db) fn raise_format_level(flusher: &Flusher, level: FormatLevel) -> Result<()> {
+    if flusher.catalog().format_level() >= level {
+        return Ok(());
+    }
+    flusher.write_path().sync_log()?; // I15
+    flusher.catalog().install(Edit::from(vec![EditChange::FormatLevel(level)]), None)
 }
 
 /// Changes options of a family. The caller has checked them.

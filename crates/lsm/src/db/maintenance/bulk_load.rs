@@ -24,6 +24,7 @@ use crate::db::jobs::compact::Compactor;
 use crate::db::open::inner::forked;
 use crate::db::state::family::Family;
 use crate::error::{Error, Result};
+use crate::format_level::FormatLevel;
 use crate::interrupt;
 use crate::ledger::Ledger;
 use crate::options::CfOptions;
@@ -55,6 +56,7 @@ pub(in crate::db) fn bulk_load(
     fill: &mut dyn FnMut(&mut BulkLoad<'_>) -> Result<()>,
 ) -> Result<IngestedTables> {
     check_family(family)?;
+    compactor.catalog().format_level().check(FormatLevel::RANGES)?;
     let settings = &compactor.context().settings.current();
     let share = if settings.memory_bytes == 0 { usize::MAX } else { settings.memory_bytes / 4 };
     let mut load = BulkLoad {

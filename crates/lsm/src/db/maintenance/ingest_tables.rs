@@ -25,6 +25,7 @@ use crate::db::state::family::{Family, TableLevels};
 use crate::env::Open;
 use crate::error::{Error, IoContext, Result};
 use crate::expiry::Expiries;
+use crate::format_level::FormatLevel;
 use crate::interrupt;
 use crate::ledger::Ledger;
 use crate::names::StoreFileName;
@@ -69,6 +70,7 @@ pub(in crate::db) fn ingest_tables(
     asked: &[(&Family, &[PathBuf])],
     mode: IngestMode,
 ) -> Result<IngestedTables> {
+    compactor.catalog().format_level().check(FormatLevel::RANGES)?;
     let mut placed = PlacedFiles::new(compactor);
     let (mut parts, mut uids) = (Vec::<FamilyTables>::new(), HashSet::new());
     for (family, paths) in asked {

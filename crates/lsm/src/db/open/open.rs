@@ -179,6 +179,7 @@ pub(super) fn start(
         snapshots: Arc::new(Snapshots::default()),
         families: ArcSwap::from_pointee(opened.families),
         manifest: Mutex::new(opened.manifest),
+        format_level: AtomicU32::new(opened.format_level.number()),
         next_file: opened.next_file,
         claims: TableClaims::barring(opened.quarantined),
         ingestions: AtomicU64::new(0),
@@ -244,6 +245,7 @@ impl StoreInner {
         let _all_at_once = lock(&self.flusher().jobs_lock);
         self.store_log().visible.store(opened.visible, Ordering::Release);
         self.catalog().reads.expiry_clock().note(opened.expired_through);
+        self.catalog().note_format_level(opened.format_level);
         let known = self.catalog().families();
         let mut families = FamilyMap::none(opened.families.next_id);
         for (id, fresh) in &opened.families.by_id {

@@ -29,6 +29,7 @@ use crate::db::writes::memory::cache_of;
 use crate::descriptors::Descriptors;
 use crate::env::{File, Machine, Open};
 use crate::error::{Error, ErrorKind, IoContext, OrderMismatch, Result, Verdict};
+use crate::format_level::FormatLevel;
 use crate::lost_range::LostRange;
 use crate::merge_operator::MergeOperator;
 use crate::names::{StoreFileName, system_number};
@@ -87,6 +88,7 @@ pub(super) struct Opened {
     pub(in crate::db) quarantined: Vec<u64>,
     /// Compactions have dropped records that expired by this time.
     pub(super) expired_through: u64,
+    pub(super) format_level: FormatLevel,
     /// The event log.
     pub(in crate::db) lines: EventLines,
     /// Unnamed files: the log as it was found, and files that a crash left.
@@ -174,6 +176,7 @@ impl Opening<'_> {
             manifest: None,
             quarantined: quarantined_of(&found.state),
             expired_through: found.state.expired_through,
+            format_level: found.state.format_level,
             lines: found.state.lines.clone(),
             leftovers: Vec::new(),
             report: RecoveryReport { commits: replay.commits, lost_values: replay.lost.len() as u64, ..report },
@@ -246,7 +249,11 @@ impl Opening<'_> {
             remove_ours(self.dir, self.env())?; // of an interrupted creation
         }
         let options = self.options(DEFAULT_FAMILY).unwrap_or_default();
-        let first = Edit { changes: version::family::creation(0, DEFAULT_FAMILY.to_owned(), &options).collect() };
+        let level = FormatLevel::new(self.settings.format_level)?;
+        let mut first = Edit::default();
+        first.changes.extend((level > FormatLevel::FIRST).then_some(EditChange::FormatLevel(level)));
+        first.changes.extend(version::family::creation(0, DEFAULT_FAMILY.to_owned(), &options));
+        ManifestState::default().check_level(&first.changes)?;
         Manifest::create(self.env(), self.dir, 1, self.env().random.uid(), &first)?;
         match recover(self.env(), self.dir)? {
             Some(found) => self.recover(&found),
@@ -293,6 +300,7 @@ impl Opening<'_> {
             families,
             quarantined: quarantined_of(manifest.state()),
             expired_through: manifest.state().expired_through,
+            format_level: manifest.state().format_level,
             lines: manifest.state().lines.clone(),
             leftovers: leftovers.collect(),
             cache: replay.cache,
@@ -352,6 +360,7 @@ impl Opening<'_> {
         edit.changes.append(&mut replay.added);
         edit.changes.extend(replay.lost_ranges());
         edit.changes.extend(self.new_merge_operators(state));
+        state.check_level(&edit.changes)?;
         edit.changes.extend(self.new_compaction_filters(state));
         edit.changes.extend(state.families.keys().map(|id| EditChange::Flushed { family: *id, seqno: last }));
         let start = log.start();
