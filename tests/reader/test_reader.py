@@ -199,6 +199,48 @@ class Ingested(Golden):
         self.assertEqual((record.seqno, record.companions), (9, [(COMPANION_8, seal.to_bytes(8, "little"))]))
 
 
+class FormatLevels(unittest.TestCase):
+    """Stores of each format level, as their writer left them when it was killed."""
+
+    GOLDEN = os.path.join(os.path.dirname(__file__), "../../crates/waxseal/tests/golden/store-level-{}.txt")
+
+    def test_stores_of_each_level_are_read_and_verified(self):
+        for level in (1, 2):
+            with tempfile.TemporaryDirectory() as directory, open(self.GOLDEN.format(level)) as golden:
+                self.unpack(golden, directory)
+                self.assertEqual(Manifest(directory).level, level)
+                said = io.StringIO()
+                with contextlib.redirect_stdout(said):
+                    self.assertEqual(waxread.main(["verify", directory]), 0, said.getvalue())
+                with contextlib.redirect_stdout(said):
+                    self.assertEqual(waxread.main(["list", directory]), 0)
+                for n in range(20):
+                    self.assertIn(f"new value {n}".encode().hex() + "\n", said.getvalue())
+                self.assertEqual(b"ingested".hex() in said.getvalue(), level > 1)
+                self.assertNotIn(b"ranged".hex() + "2031\t", said.getvalue().split("system")[0])
+
+    def test_a_level_of_a_later_version_is_refused(self):
+        edit = bytes([46, 1, 3])
+        manifest = Manifest.__new__(Manifest)
+        manifest.begin()
+        manifest.file = "MANIFEST-000001"
+        with self.assertRaises(Unsupported):
+            manifest.apply(Cursor(edit, manifest.file, 0))
+
+    def unpack(self, golden, directory):
+        files = {}
+        for line in golden:
+            words = line.split()
+            if words[0] == "file":
+                data = files[words[1]] = bytearray(int(words[2]))
+            else:
+                row = bytes.fromhex(words[1])
+                data[int(words[0], 16) : int(words[0], 16) + len(row)] = row
+        for name, data in files.items():
+            with open(os.path.join(directory, name), "wb") as file:
+                file.write(data)
+
+
 class Backups(Golden):
     """A directory with two backups, as the engine wrote it: the second one shares files with the first."""
 
