@@ -5,8 +5,8 @@
 //! an error) are the exception: their handles are cheap to create and destroy instead.
 //!
 //! ```text
-//! bit 63 .. 59    kind, 1 to 30: no process has such an address, so C code that dereferences a handle faults at once
-//! bit 58 .. 28    generation: how often the slot was used before; a slot is retired after its last generation
+//! bit 63 .. 58    kind, 1 to 62: no process has such an address, so C code that dereferences a handle faults at once
+//! bit 57 .. 28    generation: how often the slot was used before; a slot is retired after its last generation
 //! bit 27 .. 0     slot in the table of its kind
 //! ```
 //!
@@ -26,7 +26,7 @@ use crate::order_failure::{OrderGuard, check};
 use crate::reentry::{is_inside, refuse_reentry};
 
 const PLACE_BITS: u32 = 28;
-const GENERATION_BITS: u32 = 31;
+const GENERATION_BITS: u32 = 30;
 const KIND_SHIFT: u32 = PLACE_BITS + GENERATION_BITS;
 const LAST_GENERATION: u64 = (1 << GENERATION_BITS) - 1;
 
