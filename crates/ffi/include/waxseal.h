@@ -191,6 +191,11 @@ struct ArrowArrayStream {
 #define WAXSEAL_INTERRUPTED (-14)
 
 /**
+ * An operation on a path or an open file failed as POSIX names it: `waxseal_error_errno` returns the number.
+ */
+#define WAXSEAL_FILE (-15)
+
+/**
  * The error is not about damage.
  */
 #define WAXSEAL_VERDICT_NONE 0
@@ -916,6 +921,136 @@ struct ArrowArrayStream {
 #define WAXSEAL_COLUMN_ALL 15
 
 /**
+ * A regular file.
+ */
+#define WAXSEAL_FILE_KIND_FILE 1
+
+/**
+ * A directory.
+ */
+#define WAXSEAL_FILE_KIND_DIRECTORY 2
+
+/**
+ * A symbolic link.
+ */
+#define WAXSEAL_FILE_KIND_LINK 3
+
+/**
+ * A named pipe.
+ */
+#define WAXSEAL_FILE_KIND_FIFO 4
+
+/**
+ * A socket.
+ */
+#define WAXSEAL_FILE_KIND_SOCKET 5
+
+/**
+ * `waxseal_file_attributes_t` has a mode.
+ */
+#define WAXSEAL_FILE_SET_MODE 1
+
+/**
+ * `waxseal_file_attributes_t` has an owner.
+ */
+#define WAXSEAL_FILE_SET_UID 2
+
+/**
+ * `waxseal_file_attributes_t` has a group.
+ */
+#define WAXSEAL_FILE_SET_GID 4
+
+/**
+ * `waxseal_file_attributes_t` has a time of the last change.
+ */
+#define WAXSEAL_FILE_SET_MTIME 8
+
+/**
+ * Replaces a file by a file, and an empty directory by a directory.
+ */
+#define WAXSEAL_RENAME_REPLACE 0
+
+/**
+ * Fails with `EEXIST` if the new path exists.
+ */
+#define WAXSEAL_RENAME_NO_REPLACE 1
+
+/**
+ * Swaps both entries, which must exist.
+ */
+#define WAXSEAL_RENAME_EXCHANGE 2
+
+/**
+ * Creates or replaces the extended attribute.
+ */
+#define WAXSEAL_XATTR_SET 0
+
+/**
+ * Fails with `EEXIST` if the extended attribute exists.
+ */
+#define WAXSEAL_XATTR_CREATE 1
+
+/**
+ * Fails with `ENODATA` if the extended attribute does not exist.
+ */
+#define WAXSEAL_XATTR_REPLACE 2
+
+/**
+ * No condition.
+ */
+#define WAXSEAL_IF_ALWAYS 0
+
+/**
+ * The path does not exist.
+ */
+#define WAXSEAL_IF_ABSENT 1
+
+/**
+ * The path exists.
+ */
+#define WAXSEAL_IF_EXISTS 2
+
+/**
+ * The file has the content of the entity tag.
+ */
+#define WAXSEAL_IF_MATCHES 3
+
+/**
+ * The file has another content, or does not exist.
+ */
+#define WAXSEAL_IF_DIFFERS 4
+
+/**
+ * Allows reads.
+ */
+#define WAXSEAL_FILE_READ 1
+
+/**
+ * Allows writes.
+ */
+#define WAXSEAL_FILE_WRITE 2
+
+/**
+ * Allows writes, all at the end of the file.
+ */
+#define WAXSEAL_FILE_APPEND 4
+
+/**
+ * Removes the content of an existing file.
+ */
+#define WAXSEAL_FILE_TRUNCATE 8
+
+/**
+ * Creates the file if it does not exist.
+ */
+#define WAXSEAL_FILE_CREATE 16
+
+/**
+ * Creates the file, and fails with `EEXIST` if it exists.
+ */
+#define WAXSEAL_FILE_CREATE_NEW 32
+
+/**
  * A list of backups, the oldest first. It does not depend on the directory, is readable from any thread, and is freed by
  * `waxseal_backups_destroy`.
  */
@@ -997,6 +1132,43 @@ typedef struct waxseal_family_t waxseal_family_t;
  * `waxseal_fences_destroy`.
  */
 typedef struct waxseal_fences_t waxseal_fences_t;
+
+/**
+ * Entries of a tree at one point in time. Used by one thread at a time. Destroyed by `waxseal_file_list_destroy`; it
+ * pins its view of the store until then.
+ */
+typedef struct waxseal_file_list_t waxseal_file_list_t;
+
+/**
+ * A directory tree at one point in time: the last commit before it was taken. Usable from any thread. Destroyed by
+ * `waxseal_file_snapshot_destroy`; until then the content that it sees takes space.
+ */
+typedef struct waxseal_file_snapshot_t waxseal_file_snapshot_t;
+
+/**
+ * An open file. Usable from any thread; all handles of one file see one content. Destroyed by `waxseal_file_destroy`.
+ *
+ * Writes change the file in place. They wait in memory, 64 MiB for all files of the store, until `waxseal_file_flush`
+ * or `waxseal_file_sync` commits them in one step. A handle keeps its file when the path is removed, replaced or
+ * renamed.
+ */
+typedef struct waxseal_file_t waxseal_file_t;
+
+/**
+ * A whole-file write in progress. Used by one thread at a time. Destroyed by `waxseal_file_writer_destroy`; a file
+ * that is not finished leaves nothing.
+ */
+typedef struct waxseal_file_writer_t waxseal_file_writer_t;
+
+/**
+ * A directory tree in a store. Usable from any thread. Destroyed by `waxseal_files_destroy`, before or after its store
+ * is closed.
+ *
+ * A path is bytes: components separated by `/`, relative to the root, which is the empty path. `.` and `..` are
+ * refused, and no call follows a symbolic link. Every change of paths is atomic. A failed call returns
+ * `WAXSEAL_FILE`, and `waxseal_error_errno` the error of POSIX; damage is `WAXSEAL_CORRUPTION`.
+ */
+typedef struct waxseal_files_t waxseal_files_t;
 
 /**
  * A position in a column family, in the state at the iterator's creation. Used by one thread at a time. Destroyed by
@@ -2223,6 +2395,131 @@ typedef struct {
     size_t fields;
 } waxseal_case_t;
 
+/**
+ * A change of attributes. Attributes that `set` does not name keep their values; in a new entry they have defaults.
+ * All zero changes nothing.
+ */
+typedef struct {
+    /**
+     * The attributes that are set: `WAXSEAL_FILE_SET_..`, combined by or.
+     */
+    uint32_t set;
+    /**
+     * Permission bits: at most 07777.
+     */
+    uint32_t mode;
+    /**
+     * The owner.
+     */
+    uint32_t uid;
+    /**
+     * The group.
+     */
+    uint32_t gid;
+    /**
+     * The time of the last change of the content, in nanoseconds since 1970.
+     */
+    int64_t mtime_nanos;
+} waxseal_file_attributes_t;
+
+/**
+ * The attributes of an entry.
+ */
+typedef struct {
+    /**
+     * The kind, one of `WAXSEAL_FILE_KIND_..`.
+     */
+    int32_t kind;
+    /**
+     * Permission bits.
+     */
+    uint32_t mode;
+    /**
+     * The owner.
+     */
+    uint32_t uid;
+    /**
+     * The group.
+     */
+    uint32_t gid;
+    /**
+     * The time of the last change of the content, in nanoseconds since 1970.
+     */
+    int64_t mtime_nanos;
+    /**
+     * The time of the last change of the entry, in nanoseconds since 1970.
+     */
+    int64_t ctime_nanos;
+    /**
+     * The inode number, which is never reused. A rename keeps it.
+     */
+    uint64_t inode;
+    /**
+     * The length of a file, or of a link's target, in bytes.
+     */
+    uint64_t size;
+    /**
+     * Bytes that are stored as chunks, without holes.
+     */
+    uint64_t allocated;
+    /**
+     * The upper half of the content's digest.
+     */
+    uint64_t digest_high;
+    /**
+     * The lower half of the content's digest.
+     */
+    uint64_t digest_low;
+    /**
+     * The chunk size of a file with chunks, in bytes; otherwise 0.
+     */
+    uint32_t chunk_bytes;
+    /**
+     * Changes of an open file wait in memory: size and times include them, the digest does not.
+     */
+    bool has_changes;
+} waxseal_file_info_t;
+
+/**
+ * An entry of a list.
+ */
+typedef struct {
+    /**
+     * The name in the directory; of a walk, the path from the root. Valid until the next call with the list.
+     */
+    waxseal_slice_t name;
+    /**
+     * The attributes.
+     */
+    waxseal_file_info_t info;
+} waxseal_file_entry_t;
+
+/**
+ * The space that a tree takes.
+ */
+typedef struct {
+    /**
+     * Regular files.
+     */
+    uint64_t files;
+    /**
+     * Directories, the root of the tree included.
+     */
+    uint64_t directories;
+    /**
+     * Symbolic links, named pipes and sockets.
+     */
+    uint64_t others;
+    /**
+     * The sum of the sizes of files and links.
+     */
+    uint64_t bytes;
+    /**
+     * The sum of the bytes that are stored as chunks, without holes.
+     */
+    uint64_t allocated;
+} waxseal_file_usage_t;
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -2301,6 +2598,13 @@ int32_t waxseal_error_sums(const waxseal_error_t *error, uint64_t *expected, uin
  * Thread-safe.
  */
 bool waxseal_error_is_out_of_space(const waxseal_error_t *error);
+
+/**
+ * The error number of POSIX, as on Linux, if the call was one of a file store; 0 for other errors.
+ *
+ * Thread-safe.
+ */
+int32_t waxseal_error_errno(const waxseal_error_t *error);
 
 /**
  * Destroys an error. Null is allowed; a destroyed error is `WAXSEAL_CLOSED`.
@@ -5621,6 +5925,643 @@ int32_t waxseal_scan_arrow_columns(const waxseal_family_t *family,
                                    size_t batch_bytes,
                                    struct ArrowArrayStream *stream,
                                    waxseal_error_t **error);
+
+/**
+ * Opens the file store in the families `name` and `name-chunks`, or creates it. `chunk_bytes` is the chunk size of
+ * files in a new one, 4,096 to 5,000,000; 0 is the default of 256 KiB. An existing one keeps its own.
+ *
+ * Thread-safe. On success the caller owns `*files` and frees it with `waxseal_files_destroy`. Errors: `WAXSEAL_FILE`
+ * with `EINVAL` if a family of this name holds other records, or if there is none in a store that is open for reading
+ * only; `WAXSEAL_CORRUPTION`, `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_files_open(waxseal_db_t *db,
+                           const uint8_t *name,
+                           size_t name_len,
+                           uint32_t chunk_bytes,
+                           waxseal_files_t **files,
+                           waxseal_error_t **error);
+
+/**
+ * Returns the same file store, whose changes are made under the session's identity.
+ *
+ * Thread-safe. On success the caller owns `*own` and frees it with `waxseal_files_destroy`. Errors: `WAXSEAL_INVALID`
+ * for a session of another store, `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_files_in_session(const waxseal_files_t *files,
+                                 const waxseal_session_t *session,
+                                 waxseal_files_t **own,
+                                 waxseal_error_t **error);
+
+/**
+ * Returns the same file store, whose changes have this durability, one of `WAXSEAL_DURABILITY_..`.
+ *
+ * Thread-safe. On success the caller owns `*own` and frees it with `waxseal_files_destroy`. Errors: `WAXSEAL_INVALID`
+ * for an unknown durability.
+ */
+int32_t waxseal_files_with_durability(const waxseal_files_t *files,
+                                      int32_t durability,
+                                      waxseal_files_t **own,
+                                      waxseal_error_t **error);
+
+/**
+ * Makes every finished change durable.
+ *
+ * Thread-safe. Errors: `WAXSEAL_IO`, `WAXSEAL_HALTED`, `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_files_sync(waxseal_files_t *files, waxseal_error_t **error);
+
+/**
+ * Deletes the content that removed and replaced files have left, except that of open files. A thread of the store does
+ * this on its own. `*count` is the number of deleted contents; it may be null.
+ *
+ * Thread-safe. Errors: `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_files_reclaim(waxseal_files_t *files, uint64_t *count, waxseal_error_t **error);
+
+/**
+ * Creates a directory.
+ *
+ * Thread-safe. Errors: `WAXSEAL_FILE` with `EEXIST`, or with `ENOENT` or `ENOTDIR` for the directory above.
+ */
+int32_t waxseal_files_mkdir(waxseal_files_t *files,
+                            const uint8_t *path,
+                            size_t path_len,
+                            waxseal_file_attributes_t attributes,
+                            waxseal_error_t **error);
+
+/**
+ * Creates a directory and all directories above it that do not exist. Succeeds if it exists.
+ *
+ * Thread-safe. Errors: `WAXSEAL_FILE` with `EEXIST` or `ENOTDIR` for an entry that is no directory.
+ */
+int32_t waxseal_files_create_dirs(waxseal_files_t *files,
+                                  const uint8_t *path,
+                                  size_t path_len,
+                                  waxseal_error_t **error);
+
+/**
+ * Creates a symbolic link to `target`, which need not exist. If `replace` is true, another link at the path gets the
+ * target in one step.
+ *
+ * Thread-safe. Errors: as of `waxseal_files_mkdir`; `WAXSEAL_FILE` with `EINVAL` for a target that is empty or has a
+ * zero byte, `ENAMETOOLONG`.
+ */
+int32_t waxseal_files_symlink(waxseal_files_t *files,
+                              const uint8_t *target,
+                              size_t target_len,
+                              const uint8_t *path,
+                              size_t path_len,
+                              waxseal_file_attributes_t attributes,
+                              bool replace,
+                              waxseal_error_t **error);
+
+/**
+ * Creates an empty file, a named pipe or a socket: `kind` is one of `WAXSEAL_FILE_KIND_..`.
+ *
+ * Thread-safe. Errors: as of `waxseal_files_mkdir`; `WAXSEAL_FILE` with `EINVAL` for another kind.
+ */
+int32_t waxseal_files_create_node(waxseal_files_t *files,
+                                  const uint8_t *path,
+                                  size_t path_len,
+                                  int32_t kind,
+                                  waxseal_file_attributes_t attributes,
+                                  waxseal_error_t **error);
+
+/**
+ * Writes a whole file: creates it, or replaces its content. Readers and crashes see the old file or the new one. An
+ * existing file keeps its extended attributes, and the attributes that `attributes` does not set. `*info` receives the
+ * attributes of the file; it may be null.
+ *
+ * Thread-safe. Errors: `WAXSEAL_FILE` with `EISDIR`, `ELOOP` or `EINVAL` if the path exists and is no file, with
+ * `ENOENT` or `ENOTDIR` for the directory above; `WAXSEAL_READ_ONLY`, `WAXSEAL_IO`.
+ */
+int32_t waxseal_files_write(waxseal_files_t *files,
+                            const uint8_t *path,
+                            size_t path_len,
+                            const uint8_t *content,
+                            size_t content_len,
+                            waxseal_file_attributes_t attributes,
+                            waxseal_file_info_t *info,
+                            waxseal_error_t **error);
+
+/**
+ * Appends to a file, which is created if it does not exist, and commits.
+ *
+ * Thread-safe. Errors: as of `waxseal_files_write`, and `WAXSEAL_CORRUPTION` if the last chunk is damaged.
+ */
+int32_t waxseal_files_append(waxseal_files_t *files,
+                             const uint8_t *path,
+                             size_t path_len,
+                             const uint8_t *content,
+                             size_t content_len,
+                             waxseal_error_t **error);
+
+/**
+ * Sets the length of a file, and commits. A longer file ends in zeros.
+ *
+ * Thread-safe. Errors: `WAXSEAL_FILE` with `ENOENT`, `EISDIR`, `ELOOP` or `EFBIG`; `WAXSEAL_CORRUPTION` if the chunk
+ * that is cut is damaged.
+ */
+int32_t waxseal_files_truncate(waxseal_files_t *files,
+                               const uint8_t *path,
+                               size_t path_len,
+                               uint64_t size,
+                               waxseal_error_t **error);
+
+/**
+ * Sets attributes.
+ *
+ * Thread-safe. Errors: `WAXSEAL_FILE` with `ENOENT`, or with `EINVAL` for a mode above 07777.
+ */
+int32_t waxseal_files_set_attributes(waxseal_files_t *files,
+                                     const uint8_t *path,
+                                     size_t path_len,
+                                     waxseal_file_attributes_t attributes,
+                                     waxseal_error_t **error);
+
+/**
+ * Sets an extended attribute; `mode` is one of `WAXSEAL_XATTR_..`.
+ *
+ * Thread-safe. Errors: `WAXSEAL_FILE` with `ENOENT`, `EEXIST` or `ENODATA`, with `EINVAL` for an empty name, and with
+ * `ENOSPC` if all attributes of the entry would have more than 2,048 bytes.
+ */
+int32_t waxseal_files_set_xattr(waxseal_files_t *files,
+                                const uint8_t *path,
+                                size_t path_len,
+                                const uint8_t *name,
+                                size_t name_len,
+                                const uint8_t *value,
+                                size_t value_len,
+                                int32_t mode,
+                                waxseal_error_t **error);
+
+/**
+ * Removes an extended attribute.
+ *
+ * Thread-safe. Errors: `WAXSEAL_FILE` with `ENOENT` or `ENODATA`.
+ */
+int32_t waxseal_files_remove_xattr(waxseal_files_t *files,
+                                   const uint8_t *path,
+                                   size_t path_len,
+                                   const uint8_t *name,
+                                   size_t name_len,
+                                   waxseal_error_t **error);
+
+/**
+ * Removes a file, link, named pipe or socket under a condition, one of `WAXSEAL_IF_..`. Open files keep their content.
+ * `etag` counts where the condition needs one: the text that `waxseal_files_etag` returns.
+ *
+ * Thread-safe. Errors: `WAXSEAL_FILE` with `ENOENT` or `EISDIR`, and with `ECANCELED` if the condition is not met.
+ */
+int32_t waxseal_files_remove(waxseal_files_t *files,
+                             const uint8_t *path,
+                             size_t path_len,
+                             int32_t condition,
+                             const uint8_t *etag,
+                             size_t etag_len,
+                             waxseal_error_t **error);
+
+/**
+ * Removes an empty directory.
+ *
+ * Thread-safe. Errors: `WAXSEAL_FILE` with `ENOENT`, `ENOTDIR` or `ENOTEMPTY`, and with `EBUSY` for the root.
+ */
+int32_t waxseal_files_remove_dir(waxseal_files_t *files, const uint8_t *path, size_t path_len, waxseal_error_t **error);
+
+/**
+ * Removes an entry with everything below it: up to a million entries in one atomic step.
+ *
+ * Thread-safe. Errors: `WAXSEAL_FILE` with `ENOENT`, and with `EBUSY` for the root.
+ */
+int32_t waxseal_files_remove_tree(waxseal_files_t *files,
+                                  const uint8_t *path,
+                                  size_t path_len,
+                                  waxseal_error_t **error);
+
+/**
+ * Renames a file or a tree in one atomic step; `mode` is one of `WAXSEAL_RENAME_..`. Open files follow.
+ *
+ * Thread-safe. Errors: `WAXSEAL_FILE` with `ENOENT`, with `EISDIR`, `ENOTDIR`, `ENOTEMPTY` or `EEXIST` for the new
+ * path, with `EINVAL` for a path below the old one, with `EBUSY` for the root, and with `EFBIG` for a tree of more
+ * than a million entries.
+ */
+int32_t waxseal_files_rename(waxseal_files_t *files,
+                             const uint8_t *from,
+                             size_t from_len,
+                             const uint8_t *to,
+                             size_t to_len,
+                             int32_t mode,
+                             waxseal_error_t **error);
+
+/**
+ * Copies a file with its attributes, in one atomic step. Every byte is verified, and holes stay holes.
+ *
+ * Thread-safe. Errors: as of `waxseal_files_read` and `waxseal_files_write`.
+ */
+int32_t waxseal_files_copy(waxseal_files_t *files,
+                           const uint8_t *from,
+                           size_t from_len,
+                           const uint8_t *to,
+                           size_t to_len,
+                           waxseal_error_t **error);
+
+/**
+ * Copies a tree as it is now, entry by entry.
+ *
+ * Thread-safe. Errors: as of `waxseal_files_copy`; `WAXSEAL_FILE` with `EEXIST` if the new path exists. The copy then
+ * ends before the entry at fault.
+ */
+int32_t waxseal_files_copy_tree(waxseal_files_t *files,
+                                const uint8_t *from,
+                                size_t from_len,
+                                const uint8_t *to,
+                                size_t to_len,
+                                waxseal_error_t **error);
+
+/**
+ * Destroys a file store's handle. Open files, writers and lists stay valid. Null is allowed; a destroyed one is
+ * `WAXSEAL_CLOSED`.
+ *
+ * Thread-safe.
+ */
+int32_t waxseal_files_destroy(waxseal_files_t *files);
+
+/**
+ * Opens a file; `flags` are `WAXSEAL_FILE_READ` and others, combined by or. `attributes` are those of a file that is
+ * created. With a `snapshot`, the file is opened as it was then, for reading only.
+ *
+ * Thread-safe. On success the caller owns `*file` and frees it with `waxseal_file_destroy`. Errors: `WAXSEAL_FILE`
+ * with `ENOENT`, `ENOTDIR`, `EISDIR`, `ELOOP` or `EEXIST`, and with `EINVAL` for flags that allow nothing, or that
+ * create or truncate without allowing writes; `WAXSEAL_INVALID` for unknown flags, and for writes in a snapshot.
+ */
+int32_t waxseal_file_open(waxseal_files_t *files,
+                          const waxseal_file_snapshot_t *snapshot,
+                          const uint8_t *path,
+                          size_t path_len,
+                          uint32_t flags,
+                          waxseal_file_attributes_t attributes,
+                          waxseal_file_t **file,
+                          waxseal_error_t **error);
+
+/**
+ * Returns the attributes, with changes that wait in memory.
+ *
+ * Thread-safe.
+ */
+int32_t waxseal_file_stat(const waxseal_file_t *file, waxseal_file_info_t *info, waxseal_error_t **error);
+
+/**
+ * Returns up to `length` bytes from a position: fewer at the end of the file only. Every byte is verified.
+ *
+ * Thread-safe. On success the caller owns `*content` and frees it with `waxseal_bytes_destroy`. Errors: `WAXSEAL_FILE`
+ * with `EBADF` if the handle is not for reading; `WAXSEAL_CORRUPTION` if a byte is damaged or missing;
+ * `WAXSEAL_OUT_OF_MEMORY`.
+ */
+int32_t waxseal_file_read(const waxseal_file_t *file,
+                          uint64_t offset,
+                          size_t length,
+                          waxseal_bytes_t **content,
+                          waxseal_error_t **error);
+
+/**
+ * Writes at a position, or at the end if the handle appends. Bytes between the end and the position become zeros.
+ *
+ * Thread-safe. Errors: `WAXSEAL_FILE` with `EBADF` if the handle is not for writing, or with `EFBIG`;
+ * `WAXSEAL_CORRUPTION` if a chunk that changes is damaged.
+ */
+int32_t waxseal_file_write(waxseal_file_t *file,
+                           const uint8_t *content,
+                           size_t content_len,
+                           uint64_t offset,
+                           waxseal_error_t **error);
+
+/**
+ * Writes at the end. `*offset` receives the position; it may be null.
+ *
+ * Thread-safe. Errors: as of `waxseal_file_write`.
+ */
+int32_t waxseal_file_append(waxseal_file_t *file,
+                            const uint8_t *content,
+                            size_t content_len,
+                            uint64_t *offset,
+                            waxseal_error_t **error);
+
+/**
+ * Sets the length. A longer file ends in zeros.
+ *
+ * Thread-safe. Errors: as of `waxseal_file_write`.
+ */
+int32_t waxseal_file_set_len(waxseal_file_t *file, uint64_t size, waxseal_error_t **error);
+
+/**
+ * Returns the first position from `offset` on that is in a hole; the end of the file counts as one.
+ * `WAXSEAL_NOT_FOUND` from the end on (`SEEK_HOLE`).
+ *
+ * Thread-safe.
+ */
+int32_t waxseal_file_next_hole(const waxseal_file_t *file, uint64_t offset, uint64_t *hole, waxseal_error_t **error);
+
+/**
+ * Returns the first position from `offset` on that is in no hole. `WAXSEAL_NOT_FOUND` if only holes follow
+ * (`SEEK_DATA`).
+ *
+ * Thread-safe.
+ */
+int32_t waxseal_file_next_data(const waxseal_file_t *file, uint64_t offset, uint64_t *data, waxseal_error_t **error);
+
+/**
+ * Commits all changes of the file in one step, with size, times and digest.
+ *
+ * Thread-safe. Errors: `WAXSEAL_IO`, `WAXSEAL_HALTED`, `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_file_flush(waxseal_file_t *file, waxseal_error_t **error);
+
+/**
+ * Commits all changes and makes them durable.
+ *
+ * Thread-safe. Errors: as of `waxseal_file_flush`.
+ */
+int32_t waxseal_file_sync(waxseal_file_t *file, waxseal_error_t **error);
+
+/**
+ * Destroys an open file. Changes are flushed, and an error is lost: call `waxseal_file_flush` first. Null is allowed;
+ * a destroyed file is `WAXSEAL_CLOSED`.
+ *
+ * Thread-safe.
+ */
+int32_t waxseal_file_destroy(waxseal_file_t *file);
+
+/**
+ * Lists a directory in the order of names, behind the name `after`; without one (length 0) from the first. `after`
+ * need not exist. A null `snapshot` is the current state.
+ *
+ * Thread-safe. On success the caller owns `*list` and frees it with `waxseal_file_list_destroy`. Errors:
+ * `WAXSEAL_FILE` with `ENOENT` or `ENOTDIR`; `WAXSEAL_CORRUPTION`, `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_files_list(const waxseal_files_t *files,
+                           const waxseal_file_snapshot_t *snapshot,
+                           const uint8_t *path,
+                           size_t path_len,
+                           const uint8_t *after,
+                           size_t after_len,
+                           waxseal_file_list_t **list,
+                           waxseal_error_t **error);
+
+/**
+ * Walks over a tree, its root first: each directory before its entries, these in the order of their names. One scan. A
+ * null `snapshot` is the current state.
+ *
+ * Thread-safe. On success the caller owns `*list` and frees it with `waxseal_file_list_destroy`. Errors: as of
+ * `waxseal_files_stat`.
+ */
+int32_t waxseal_files_walk(const waxseal_files_t *files,
+                           const waxseal_file_snapshot_t *snapshot,
+                           const uint8_t *path,
+                           size_t path_len,
+                           waxseal_file_list_t **list,
+                           waxseal_error_t **error);
+
+/**
+ * As `waxseal_files_walk`, over the entries whose names match a pattern: `*`, `?`, `[a-z]`, `[!a-z]`, and `\` before a
+ * byte that is meant literally.
+ *
+ * Thread-safe. On success the caller owns `*list` and frees it with `waxseal_file_list_destroy`. Errors: as of
+ * `waxseal_files_walk`.
+ */
+int32_t waxseal_files_find(const waxseal_files_t *files,
+                           const waxseal_file_snapshot_t *snapshot,
+                           const uint8_t *path,
+                           size_t path_len,
+                           const uint8_t *pattern,
+                           size_t pattern_len,
+                           waxseal_file_list_t **list,
+                           waxseal_error_t **error);
+
+/**
+ * Returns the next entry. `WAXSEAL_NOT_FOUND` at the end. A damaged entry is one `WAXSEAL_CORRUPTION`, and the next
+ * call continues behind it.
+ *
+ * One thread at a time. Errors: `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_file_list_next(waxseal_file_list_t *list, waxseal_file_entry_t *entry, waxseal_error_t **error);
+
+/**
+ * Destroys a list of files. Null is allowed; a destroyed one is `WAXSEAL_CLOSED`.
+ *
+ * Thread-safe.
+ */
+int32_t waxseal_file_list_destroy(waxseal_file_list_t *list);
+
+/**
+ * Returns the tree as it is now, for reads. Changes of open files that were not flushed are not in it.
+ *
+ * Thread-safe. On success the caller owns `*snapshot` and frees it with `waxseal_file_snapshot_destroy`. Errors:
+ * `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_file_snapshot_create(waxseal_files_t *files,
+                                     waxseal_file_snapshot_t **snapshot,
+                                     waxseal_error_t **error);
+
+/**
+ * Returns the attributes of a path. A null `snapshot` is the current state, with changes of open files that wait in
+ * memory.
+ *
+ * Thread-safe. Errors: `WAXSEAL_FILE` with `ENOENT` or `ENOTDIR`; `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`,
+ * `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_files_stat(const waxseal_files_t *files,
+                           const waxseal_file_snapshot_t *snapshot,
+                           const uint8_t *path,
+                           size_t path_len,
+                           waxseal_file_info_t *info,
+                           waxseal_error_t **error);
+
+/**
+ * Returns the entity tag of a file: its digest and size as text. `WAXSEAL_NOT_FOUND` while changes of an open file
+ * wait in memory, and for an entry that is no file. A null `snapshot` is the current state.
+ *
+ * Thread-safe. On `WAXSEAL_OK` the caller owns `*etag` and frees it with `waxseal_bytes_destroy`. Errors: as of
+ * `waxseal_files_stat`.
+ */
+int32_t waxseal_files_etag(const waxseal_files_t *files,
+                           const waxseal_file_snapshot_t *snapshot,
+                           const uint8_t *path,
+                           size_t path_len,
+                           waxseal_bytes_t **etag,
+                           waxseal_error_t **error);
+
+/**
+ * Returns the content of a file as it was committed last, or at a snapshot. Every byte is verified.
+ *
+ * Thread-safe. On success the caller owns `*content` and frees it with `waxseal_bytes_destroy`. Errors: `WAXSEAL_FILE`
+ * with `ENOENT`, `ENOTDIR`, `EISDIR`, `ELOOP` or `EINVAL`, and with `EFBIG` if memory does not hold it;
+ * `WAXSEAL_CORRUPTION` if a byte is damaged or missing.
+ */
+int32_t waxseal_files_read(const waxseal_files_t *files,
+                           const waxseal_file_snapshot_t *snapshot,
+                           const uint8_t *path,
+                           size_t path_len,
+                           waxseal_bytes_t **content,
+                           waxseal_error_t **error);
+
+/**
+ * Returns the target of a symbolic link. A null `snapshot` is the current state.
+ *
+ * Thread-safe. On success the caller owns `*target` and frees it with `waxseal_bytes_destroy`. Errors: as of
+ * `waxseal_files_stat`; `WAXSEAL_FILE` with `EINVAL` if it is no link.
+ */
+int32_t waxseal_files_read_link(const waxseal_files_t *files,
+                                const waxseal_file_snapshot_t *snapshot,
+                                const uint8_t *path,
+                                size_t path_len,
+                                waxseal_bytes_t **target,
+                                waxseal_error_t **error);
+
+/**
+ * Returns an extended attribute. A null `snapshot` is the current state.
+ *
+ * Thread-safe. On success the caller owns `*value` and frees it with `waxseal_bytes_destroy`. Errors: as of
+ * `waxseal_files_stat`; `WAXSEAL_FILE` with `ENODATA`.
+ */
+int32_t waxseal_files_xattr(const waxseal_files_t *files,
+                            const waxseal_file_snapshot_t *snapshot,
+                            const uint8_t *path,
+                            size_t path_len,
+                            const uint8_t *name,
+                            size_t name_len,
+                            waxseal_bytes_t **value,
+                            waxseal_error_t **error);
+
+/**
+ * Returns the names of the extended attributes, sorted, each followed by a zero byte. A null `snapshot` is the current
+ * state.
+ *
+ * Thread-safe. On success the caller owns `*names` and frees it with `waxseal_bytes_destroy`. Errors: as of
+ * `waxseal_files_stat`.
+ */
+int32_t waxseal_files_xattrs(const waxseal_files_t *files,
+                             const waxseal_file_snapshot_t *snapshot,
+                             const uint8_t *path,
+                             size_t path_len,
+                             waxseal_bytes_t **names,
+                             waxseal_error_t **error);
+
+/**
+ * Returns the space that a tree takes. Costs a walk. A null `snapshot` is the current state.
+ *
+ * Thread-safe. Errors: as of `waxseal_files_stat`.
+ */
+int32_t waxseal_files_usage(const waxseal_files_t *files,
+                            const waxseal_file_snapshot_t *snapshot,
+                            const uint8_t *path,
+                            size_t path_len,
+                            waxseal_file_usage_t *usage,
+                            waxseal_error_t **error);
+
+/**
+ * Reads every byte of a tree and compares each file with its digest. The report is JSON: `entries`, `bytes`, `faults`,
+ * and `problems` with `path` and `fault` of the first 1,000. A null `snapshot` is the current state.
+ *
+ * Thread-safe. On success, also if there are faults, the caller owns `*json` and frees it with
+ * `waxseal_bytes_destroy`. Errors: as of `waxseal_files_stat`, except damage.
+ */
+int32_t waxseal_files_verify(const waxseal_files_t *files,
+                             const waxseal_file_snapshot_t *snapshot,
+                             const uint8_t *path,
+                             size_t path_len,
+                             waxseal_bytes_t **json,
+                             waxseal_error_t **error);
+
+/**
+ * Checks that the records of the file store agree. The report is JSON: `entries`, `contents`, `reclaims`, `chunks`,
+ * `faults`, and `problems` with `path` and `fault` of the first 1,000.
+ *
+ * Thread-safe. On success, also if there are faults, the caller owns `*json` and frees it with
+ * `waxseal_bytes_destroy`. Errors: as of `waxseal_files_verify`.
+ */
+int32_t waxseal_files_fsck(const waxseal_files_t *files, waxseal_bytes_t **json, waxseal_error_t **error);
+
+/**
+ * Destroys a snapshot of files. Null is allowed; a destroyed one is `WAXSEAL_CLOSED`.
+ *
+ * Thread-safe.
+ */
+int32_t waxseal_file_snapshot_destroy(waxseal_file_snapshot_t *snapshot);
+
+/**
+ * Begins to write a whole file: `waxseal_files_write` for content that is not in memory.
+ *
+ * Thread-safe. On success the caller owns `*writer` and frees it with `waxseal_file_writer_destroy`. Errors: as of
+ * `waxseal_files_write`.
+ */
+int32_t waxseal_file_writer_create(waxseal_files_t *files,
+                                   const uint8_t *path,
+                                   size_t path_len,
+                                   waxseal_file_attributes_t attributes,
+                                   waxseal_file_writer_t **writer,
+                                   waxseal_error_t **error);
+
+/**
+ * Sets the condition of the write, one of `WAXSEAL_IF_..`. `etag` counts where the condition needs one: the text that
+ * `waxseal_files_etag` returns.
+ *
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for an unknown condition and after the end; `WAXSEAL_FILE` with
+ * `EINVAL` for a text that is no entity tag.
+ */
+int32_t waxseal_file_writer_only_if(waxseal_file_writer_t *writer,
+                                    int32_t condition,
+                                    const uint8_t *etag,
+                                    size_t etag_len,
+                                    waxseal_error_t **error);
+
+/**
+ * Appends bytes.
+ *
+ * One thread at a time. Errors: `WAXSEAL_FILE` with `EFBIG`, and with `EINVAL` after a call that failed;
+ * `WAXSEAL_INVALID` after the end; `WAXSEAL_IO`.
+ */
+int32_t waxseal_file_writer_write(waxseal_file_writer_t *writer,
+                                  const uint8_t *content,
+                                  size_t content_len,
+                                  waxseal_error_t **error);
+
+/**
+ * Appends zeros. Whole chunks of them become a hole, which takes no space.
+ *
+ * One thread at a time. Errors: as of `waxseal_file_writer_write`.
+ */
+int32_t waxseal_file_writer_skip(waxseal_file_writer_t *writer, uint64_t length, waxseal_error_t **error);
+
+/**
+ * Sets an extended attribute, which the file gets with its content. The file then has those that this call sets, and
+ * none of an existing file.
+ *
+ * One thread at a time. Errors: `WAXSEAL_FILE` with `EINVAL`, `ENAMETOOLONG` or `ENOSPC`, as of
+ * `waxseal_files_set_xattr`.
+ */
+int32_t waxseal_file_writer_set_xattr(waxseal_file_writer_t *writer,
+                                      const uint8_t *name,
+                                      size_t name_len,
+                                      const uint8_t *value,
+                                      size_t value_len,
+                                      waxseal_error_t **error);
+
+/**
+ * Gives the file its content, in one atomic step, and ends the writer, whatever the outcome. `*info` receives the
+ * attributes of the file; it may be null.
+ *
+ * One thread at a time. Errors: as of `waxseal_files_write`; `WAXSEAL_FILE` with `ECANCELED` if the condition is not
+ * met, and with `EINVAL` if an earlier write failed: the old file stays.
+ */
+int32_t waxseal_file_writer_finish(waxseal_file_writer_t *writer, waxseal_file_info_t *info, waxseal_error_t **error);
+
+/**
+ * Destroys a file writer; a file that is not finished leaves nothing. Null is allowed; a destroyed one is
+ * `WAXSEAL_CLOSED`.
+ *
+ * Thread-safe.
+ */
+int32_t waxseal_file_writer_destroy(waxseal_file_writer_t *writer);
 
 #ifdef __cplusplus
 }  // extern "C"

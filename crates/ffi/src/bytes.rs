@@ -24,6 +24,13 @@ pub(crate) fn copied(bytes: &[u8]) -> Result<Box<[u8]>> {
     Ok(copy.into_boxed_slice())
 }
 
+/// Returns bytes for the caller without a copy, if they have room for the zero byte.
+pub(crate) fn owned(mut bytes: Vec<u8>) -> Result<Box<[u8]>> {
+    bytes.try_reserve_exact(1).map_err(|_| Failure::out_of_memory("a value"))?;
+    bytes.push(0);
+    Ok(bytes.into_boxed_slice())
+}
+
 /// Hands the caller a copy of bytes.
 pub(crate) fn give(place: Out<'_, *mut waxseal_bytes_t>, bytes: &[u8]) -> Result<()> {
     place.set(issue(copied(bytes)?)?);

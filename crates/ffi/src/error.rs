@@ -45,21 +45,25 @@ pub(crate) struct Story {
     family: CString,
     damage: Option<Damage>,
     out_of_space: bool,
+    errno: i32,
 }
 
 impl Story {
     pub(crate) fn of(failure: &Failure) -> Story {
-        let damage = match failure {
-            Failure::Engine(error) => error.damage().cloned(),
+        let engine = match failure {
+            Failure::Engine(error) => Some(error),
+            Failure::File(error) => error.store_error(),
             Failure::Call(..) => None,
         };
+        let damage = engine.and_then(|error| error.damage().cloned());
         Story {
             status: failure.status(),
             message: c_text(&failure.to_string()),
             file: c_text(damage.as_ref().map_or("", |damage| &damage.file)),
             family: c_text(damage.as_ref().and_then(|damage| damage.cf.as_deref()).unwrap_or("")),
             damage,
-            out_of_space: matches!(failure, Failure::Engine(error) if error.is_out_of_space()),
+            out_of_space: engine.is_some_and(|error| error.is_out_of_space()),
+            errno: if let Failure::File(error) = failure { error.errno() } else { 0 },
         }
     }
 }
@@ -311,6 +315,9 @@ getters! {
 
     /// True if the device is full or the quota is used up: the same call may succeed once space is free.
     fn waxseal_error_is_out_of_space(error: *const waxseal_error_t) -> bool => |story| story.out_of_space, or false;
+
+    /// The error number of POSIX, as on Linux, if the call was one of a file store; 0 for other errors.
+    fn waxseal_error_errno(error: *const waxseal_error_t) -> i32 => |story| story.errno, or 0;
 }
 
 destroy! {

@@ -49,6 +49,8 @@ pub const WAXSEAL_INTERNAL: i32 = -13;
 /// The thread's interrupt function stopped the call (`waxseal_set_interrupt`). Work that it had finished stays; the
 /// call may be repeated.
 pub const WAXSEAL_INTERRUPTED: i32 = -14;
+/// An operation on a path or an open file failed as POSIX names it: `waxseal_error_errno` returns the number.
+pub const WAXSEAL_FILE: i32 = -15;
 
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
@@ -59,6 +61,15 @@ pub(crate) enum Failure {
     Engine(Error),
     /// An error detected at the boundary.
     Call(i32, Cow<'static, str>),
+    /// An error of a file store.
+    File(waxseal_files::Error),
+}
+
+impl From<waxseal_files::Error> for Failure {
+    #[cold]
+    fn from(error: waxseal_files::Error) -> Failure {
+        Failure::File(error)
+    }
 }
 
 impl From<Error> for Failure {
@@ -98,6 +109,7 @@ impl Failure {
         let error = match self {
             Failure::Call(status, _) => return *status,
             Failure::Engine(error) => error,
+            Failure::File(error) => return file_status(error),
         };
         match error.kind() {
             ErrorKind::Corruption(_) => WAXSEAL_CORRUPTION,
@@ -121,7 +133,20 @@ impl fmt::Display for Failure {
         match self {
             Failure::Engine(error) => error.fmt(f),
             Failure::Call(_, message) => f.write_str(message),
+            Failure::File(error) => error.fmt(f),
         }
+    }
+}
+
+/// Returns the status of a file store's error: that of the store below, unless POSIX has a name for it.
+fn file_status(error: &waxseal_files::Error) -> i32 {
+    use waxseal_files::ErrorKind;
+    let below = error.store_error().map(|error| Failure::Engine(error.clone()).status());
+    match error.kind() {
+        ErrorKind::Corruption => WAXSEAL_CORRUPTION,
+        ErrorKind::ReadOnly => WAXSEAL_READ_ONLY,
+        ErrorKind::Interrupted => WAXSEAL_INTERRUPTED,
+        _ => below.unwrap_or(WAXSEAL_FILE),
     }
 }
 

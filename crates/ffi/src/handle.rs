@@ -71,6 +71,11 @@ pub(crate) enum HandleKind {
     Transaction,
     TableWriter,
     Backups,
+    Files,
+    File,
+    FileWriter,
+    FileSnapshot,
+    FileList,
 }
 
 impl HandleKind {

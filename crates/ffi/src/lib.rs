@@ -117,3 +117,10 @@ pub mod ring;
 pub mod tables;
 
 pub mod arrow;
+
+pub mod files;
+
+pub mod file;
+pub mod file_list;
+pub mod file_reads;
+pub mod file_writer;

@@ -14,7 +14,7 @@ use crate::toolchain::{Toolchain, succeeded};
 
 /// Functions whose success needs no object: they make one, or there is nothing to do, or 0 says that there is none.
 const NEED_NOTHING: &[&str] =
-    &["_create", "_open_memory", "_destroy", "waxseal_close", "_error_code", "_error_verdict"];
+    &["_create", "_open_memory", "_destroy", "waxseal_close", "_error_code", "_error_errno", "_error_verdict"];
 
 /// What stands for the object of a call.
 const OBJECTS: &[&str] = &["NULL", "one", "all", "ended", "other"];
