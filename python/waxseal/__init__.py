@@ -42,6 +42,7 @@ from ._errors import (
     ConflictError,
     CorruptionError,
     Error,
+    FileError,
     FormatTooNewError,
     HaltedError,
     InternalError,
@@ -60,6 +61,7 @@ from ._registry import Event, Explanation, Place, Provenance, Registration
 from ._sealed import ETL, EXPIRY, LABELS, PROVENANCE, Entry, Record, labels_of, seal_of
 from ._tables import Case, Fence, Table
 from ._family import Batch, Family
+from ._files import DiskUsage, FileInfo, FileStore, FileWriter, OpenFile
 from ._snapshot import Snapshot, SnapshotFamily
 from ._bulk import TableWriter
 from ._transaction import Transaction
@@ -81,6 +83,7 @@ __all__ = [
     "DB",
     "Damage",
     "Digest",
+    "DiskUsage",
     "ETL",
     "EXPIRY",
     "Entry",
@@ -89,6 +92,10 @@ __all__ = [
     "Explanation",
     "Family",
     "Fence",
+    "FileError",
+    "FileInfo",
+    "FileStore",
+    "FileWriter",
     "FormatTooNewError",
     "HaltedError",
     "InternalError",
@@ -98,6 +105,7 @@ __all__ = [
     "LockedError",
     "Loss",
     "NoStoreError",
+    "OpenFile",
     "OutOfMemoryError",
     "PROVENANCE",
     "Place",

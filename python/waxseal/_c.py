@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Optional, Tuple
 
 from . import _abi, _interrupt
-from ._errors import MakeError, make_error
+from ._errors import MakeError, file_error, make_error
 
 FOLDER = Path(__file__).resolve().parent / "_lib"
 LIBRARY = os.environ.get("WAXSEAL_LIB") or str(FOLDER / "libwaxseal.so.0")
@@ -61,6 +61,8 @@ def failure(status: int, error: C.c_void_p, make: MakeError = make_error) -> Bas
     if not error.value:
         return make(status, f"the library answered status {status} without saying why", None, None, None, None, None)
     try:
+        if status == _abi.WAXSEAL_FILE:
+            return file_error(function("waxseal_error_errno")(error), _story(error)[0])
         return make(status, *_story(error))
     finally:
         function("waxseal_error_destroy")(error)

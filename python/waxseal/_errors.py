@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import re
-from typing import Callable, Dict, Optional, Tuple, Type
+from typing import Any, Callable, Dict, Optional, Tuple, Type
 
 KeyRange = Tuple[bytes, bytes]
 
@@ -31,6 +31,18 @@ class Error(OSError):
 
     def __str__(self) -> str:
         return str(self.args[0]) if self.args else ""
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        fields = {**self.__dict__, "errno": self.errno, "filename": self.filename}
+        return _restored, (type(self), self.args, fields)
+
+
+def _restored(kind: Type[Error], arguments: Tuple[Any, ...], fields: Dict[str, Any]) -> Error:
+    """Returns an exception that was pickled, as one of a worker process is."""
+    error = kind(*arguments)
+    for name, value in fields.items():
+        setattr(error, name, value)
+    return error
 
 
 class CorruptionError(Error):
@@ -89,8 +101,32 @@ class InterruptedCallError(Error):
     """A signal interrupted the call, and its handler raised no exception to replace this one."""
 
 
+class FileError(Error):
+    """An operation on a file of a store failed as POSIX names it: `errno` is the number, `filename` the path."""
+
+
+class PathNotFoundError(FileError, FileNotFoundError):
+    """The path does not exist."""
+
+
+class PathExistsError(FileError, FileExistsError):
+    """The path exists."""
+
+
+class PathIsDirectoryError(FileError, IsADirectoryError):
+    """The path is a directory."""
+
+
+class PathNotDirectoryError(FileError, NotADirectoryError):
+    """A component of the path is not a directory."""
+
+
+class PathNotPermittedError(FileError, PermissionError):
+    """The operation does not apply to this kind of entry."""
+
+
 OK, NOT_FOUND, TOO_SMALL = 0, 1, 2
-INVALID, CLOSED, BUSY, CALLBACK = -4, -9, -10, -12
+INVALID, CLOSED, BUSY, CALLBACK, FILE = -4, -9, -10, -12, -15
 
 CLASSES: Dict[int, Type[Error]] = {
     -1: CorruptionError,
@@ -107,6 +143,16 @@ CLASSES: Dict[int, Type[Error]] = {
     CALLBACK: CallbackError,
     -13: InternalError,
     -14: InterruptedCallError,
+    FILE: FileError,
+}
+
+#: The class of an error number of a file operation, unless it is `FileError`.
+_FILE_CLASSES: Dict[int, Type[FileError]] = {
+    errno.ENOENT: PathNotFoundError,
+    errno.EEXIST: PathExistsError,
+    errno.EISDIR: PathIsDirectoryError,
+    errno.ENOTDIR: PathNotDirectoryError,
+    errno.EPERM: PathNotPermittedError,
 }
 
 #: The errno of a status, unless the library's message contains one.
@@ -157,6 +203,13 @@ def make_error(
     system = _SYSTEM_ERROR.search(message)
     error.errno = int(system.group(1)) if system else _NUMBERS.get(code)
     error.filename = file
+    return error
+
+
+def file_error(number: int, message: str) -> FileError:
+    """Returns the exception of a file operation with this error number of POSIX."""
+    error = _FILE_CLASSES.get(number, FileError)(message)
+    error.code, error.errno = FILE, number
     return error
 
 

@@ -17,6 +17,7 @@ from ._backup import CreatedBackup, create_backup
 from ._care import HandlerFunction, Pass, ProgressFunction, Report, SourceFunction
 from ._errors import Error, InvalidArgument, MakeError, NoStoreError, make_error
 from ._family import Batch, Family, encoded_name, family_names, open_family
+from ._files import FileStore, open_files
 from ._handles import Handles
 from ._options import DEFAULT_FAMILY, Comparator, Filter, FilterFunction, Opening, Order, Verify, family_options
 from ._pause import Pause
@@ -119,6 +120,12 @@ class DB(Family, Asker, Transacting):
     def family(self, name: str) -> Family:
         """Returns the family with this name, which is created if missing; `default` always exists."""
         return Family(self._handles, open_family(self._handles, name), name)
+
+    def files(self, name: str = "files", *, chunk_bytes: Optional[int] = None) -> FileStore:
+        """Returns the file store in the families `name` and `name-chunks`, which are created if missing: a directory
+        tree. `chunk_bytes` is the chunk size of a new one, 256 KiB by default. `waxseal.fs` is the fsspec file system
+        over it."""
+        return open_files(self._handles, self._handles.db, name, chunk_bytes)
 
     def create_family(
         self,
@@ -442,6 +449,11 @@ class Session(Asker, Transacting):
             "waxseal_session_family_open", self._owned.handle, named, len(named), destroy="waxseal_family_destroy"
         )
         return Family(self._handles, family, name)
+
+    def files(self, name: str = "files") -> FileStore:
+        """Returns the file store with this name, created if missing; its changes are made under the session's
+        identity."""
+        return open_files(self._handles, self._handles.db, name, None)._in_session(self._owned.handle)
 
     def batch(self, durability: Optional[str] = None) -> Batch:
         """Creates a batch of writes that commit atomically, under the session's identity."""

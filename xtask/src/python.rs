@@ -11,8 +11,9 @@ use std::sync::OnceLock;
 /// Where the environment is, below the target folder.
 const ENVIRONMENT: &str = "python-tests";
 
-/// The packages that the tests need beside ours: its readers of Arrow, and who checks its types.
-const BESIDE: &[&str] = &["pytest", "mypy", "typing_extensions", "pyarrow", "polars", "duckdb"];
+/// The packages that the tests need beside ours: readers of Arrow, the checker of its types, and the file systems that
+/// it registers with.
+const BESIDE: &[&str] = &["pytest", "mypy", "typing_extensions", "pyarrow", "polars", "duckdb", "fsspec"];
 
 /// The oldest Python that the package runs on.
 pub(crate) const OLDEST: (u32, u32) = (3, 10);

@@ -1,0 +1,327 @@
+"""The fsspec file system: fsspec's own tests, and what they do not ask."""
+
+import os
+import pickle
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import waxseal
+
+fsspec = pytest.importorskip("fsspec")
+
+from fsspec.tests import abstract  # noqa: E402
+
+from waxseal.fs import WaxsealFileSystem, split_url  # noqa: E402
+
+
+class Fixtures(abstract.AbstractFixtures):
+    @pytest.fixture
+    def fs(self):
+        with waxseal.memory() as db:
+            yield WaxsealFileSystem(db, auto_mkdir=True, skip_instance_cache=True)
+            assert db.files().fsck()["faults"] == 0
+
+    @pytest.fixture
+    def fs_path(self):
+        return "/"
+
+    @pytest.fixture
+    def supports_empty_directories(self):
+        return True
+
+
+#: fsspec's own tests. They run once: files are called through ctypes on both backends.
+if waxseal.backend == "native":
+
+    class TestCopy(abstract.AbstractCopyTests, Fixtures):
+        pass
+
+    class TestGet(abstract.AbstractGetTests, Fixtures):
+        pass
+
+    class TestPut(abstract.AbstractPutTests, Fixtures):
+        pass
+
+    class TestOpen(abstract.AbstractOpenTests, Fixtures):
+        pass
+
+    class TestPipe(abstract.AbstractPipeTests, Fixtures):
+        pass
+
+
+@pytest.fixture
+def fs(path):
+    fs = WaxsealFileSystem(path, skip_instance_cache=True)
+    yield fs
+    fs.close()
+
+
+def tree(fs):
+    fs.makedirs("a/b/c")
+    fs.pipe({"a/one": b"1", "a/b/two": b"22", "top": b"333"})
+
+
+def test_paths_are_listed_walked_and_found(fs):
+    tree(fs)
+    assert fs.ls("a", detail=False) == ["/a/b", "/a/one"]
+    assert [(entry["name"], entry["type"], entry["size"]) for entry in fs.ls("")] == [
+        ("/a", "directory", 0),
+        ("/top", "file", 3),
+    ]
+    assert fs.ls("top", detail=False) == ["/top"] and fs.ls("//a//b/", detail=False) == ["/a/b/c", "/a/b/two"]
+    assert fs.find("") == ["/a/b/two", "/a/one", "/top"]
+    assert fs.find("a", withdirs=True) == ["/a", "/a/b", "/a/b/c", "/a/b/two", "/a/one"]
+    assert fs.find("a", maxdepth=1) == ["/a/one"]
+    assert fs.find("absent") == [] and fs.find("top") == ["/top"]
+    assert fs.find("a", detail=True)["/a/one"]["size"] == 1
+    assert fs.glob("a/*") == ["/a/b", "/a/one"] and fs.glob("**/t*") == ["/a/b/two", "/top"]
+    walked = [("/", ["a"], ["top"]), ("/a", ["b"], ["one"]), ("/a/b", ["c"], ["two"]), ("/a/b/c", [], [])]
+    assert list(fs.walk("")) == walked
+    assert fs.du("a") == 3 and fs.exists("a/b") and fs.isdir("a") and fs.isfile("top")
+    assert fs.cat(["top", "a/one"]) == {"/top": b"333", "/a/one": b"1"}
+    assert fs.cat_file("top", start=-2) == b"33" and fs.cat_file("top", 1, 2) == b"3"
+
+
+def test_renames_are_one_step(fs):
+    tree(fs)
+    inode = fs.info("a/one")["ino"]
+    fs.mv("a", "z")
+    assert fs.info("z/one")["ino"] == inode and not fs.exists("a")
+    fs.mv("top", "z")  # into a directory
+    fs.mv("z/*e", "z/b/", recursive=False)
+    assert fs.find("") == ["/z/b/one", "/z/b/two", "/z/top"]
+    fs.rm("z/b", recursive=True)
+    fs.rm("z/t*")
+    assert fs.find("", withdirs=True) == ["/", "/z"]
+    fs.rmdir("z")
+
+
+def test_errors_are_those_of_posix(fs):
+    with pytest.raises(FileNotFoundError, match="no store"):
+        fs.ls("")
+    tree(fs)
+    for error, call in [
+        (FileNotFoundError, lambda: fs.info("absent")),
+        (FileNotFoundError, lambda: fs.open("absent")),
+        (FileNotFoundError, lambda: fs.pipe_file("absent/file", b"")),
+        (FileNotFoundError, lambda: fs.rm("absent")),
+        (FileExistsError, lambda: fs.mkdir("a")),
+        (FileExistsError, lambda: fs.makedirs("a")),
+        (FileExistsError, lambda: fs.pipe_file("top", b"", mode="create")),
+        (FileExistsError, lambda: fs.open("top", "xb")),
+        (IsADirectoryError, lambda: fs.cat_file("a")),
+        (IsADirectoryError, lambda: fs.rm("a")),
+        (IsADirectoryError, lambda: fs.open("a", "rb")),
+        (NotADirectoryError, lambda: fs.pipe_file("top/below", b"")),
+        (NotADirectoryError, lambda: fs.rmdir("top")),
+        (OSError, lambda: fs.rmdir("a")),
+    ]:
+        with pytest.raises(error) as caught:
+            call()
+        assert caught.value.errno and isinstance(caught.value, waxseal.Error), caught.value
+        again = pickle.loads(pickle.dumps(caught.value))
+        assert (type(again), again.errno) == (type(caught.value), caught.value.errno)
+    with pytest.raises(FileNotFoundError) as caught:
+        fs.info("a/absent")
+    assert caught.value.filename == "/a/absent" and "a/absent" in str(caught.value)
+
+
+def test_a_content_has_a_tag(fs):
+    tree(fs)
+    before = fs.info("top")["ETag"], fs.checksum("top"), fs.ukey("top")
+    fs.cp("top", "copy")
+    assert (fs.info("copy")["ETag"], fs.checksum("copy"), fs.ukey("copy")) == before
+    fs.pipe_file("top", b"334")
+    assert fs.checksum("top") != before[1] and fs.info("top")["ETag"].endswith("-3")
+    with pytest.raises(OSError):
+        fs.checksum("a")
+    assert fs.ukey("a") and fs.modified("top") >= fs.modified("copy")
+    fs.touch("top", truncate=False)
+    assert fs.cat_file("top") == b"334" and "ETag" not in fs.info("a")
+    fs.touch("top")
+    assert fs.cat_file("top") == b""
+
+
+def test_a_transaction_shows_its_files_at_the_end(fs):
+    fs.pipe_file("kept", b"old")
+    with fs.transaction:
+        with fs.open("kept", "wb") as file:
+            file.write(b"new" * 1_000_000)
+        fs.pipe_file("more", b"new")
+        assert fs.cat_file("kept") == b"old" and not fs.exists("more")
+    assert fs.cat_file("kept") == b"new" * 1_000_000 and fs.cat_file("more") == b"new"
+    with pytest.raises(KeyError):
+        with fs.transaction:
+            with fs.open("kept", "wb") as file:
+                file.write(b"never")
+            with fs.open("more", "ab") as file:
+                file.write(b"never")
+            raise KeyError
+    assert fs.cat_file("kept") == b"new" * 1_000_000 and fs.cat_file("more") == b"new"
+    assert waxseal.open(fs._store, "r").files().fsck()["faults"] == 0
+
+
+def test_files_are_read_and_written_as_streams(fs):
+    with fs.open("text", "w", newline="") as file:
+        file.write("one\ntwo\n")
+        assert not fs.exists("text")
+    with fs.open("text", "a") as file:
+        file.write("three\n")
+    with fs.open("text", "r") as file:
+        assert file.readlines() == ["one\n", "two\n", "three\n"]
+    with fs.open("text") as file:
+        file.seek(-6, 2)
+        assert file.read() == b"three\n" and file.info()["size"] == 14
+        fs.pipe_file("text", b"another file")
+        file.seek(0)
+        assert file.read(3) == b"one", "an open file keeps its content"
+    with pytest.raises(ValueError):
+        with fs.open("text", "wb") as file:
+            file.write(b"never")
+            raise ValueError
+    assert fs.cat_file("text") == b"another file"
+    content = os.urandom(3_000_000)
+    with fs.open("large", "wb", block_size=65_536) as file:
+        file.write(content)
+    with fs.open("large", "rb", block_size=65_536) as file:
+        assert file.read(7) + file.read() == content
+    file = fs.open("large")
+    fs.close()
+    with pytest.raises(waxseal.ClosedError):
+        file.read()
+    file.close()
+
+
+def test_urls_name_the_store_and_the_path(path, tmp_path):
+    url = f"waxseal://{path}/a/b.txt"
+    assert split_url(url) == (path, "a/b.txt") and split_url(f"waxseal://{path}") == (path, "")
+    with pytest.raises(FileNotFoundError):
+        fsspec.open(url, "rb").open()
+    assert not os.path.exists(path), "looking makes no store"
+    with fsspec.open(url, "wb", auto_mkdir=True) as file:
+        file.write(b"content")
+    fs, inner = fsspec.url_to_fs(url)
+    assert isinstance(fs, WaxsealFileSystem) and inner == "/a/b.txt" and fs.cat(url) == b"content"
+    assert fs.unstrip_protocol(inner) == url and split_url(url) == (path, "a/b.txt")
+    assert fsspec.filesystem("waxseal", store=path).ls("a", detail=False) == ["/a/b.txt"]
+    other = f"waxseal://{tmp_path}/other/a/b.txt"
+    for call in (lambda: fs.cat(other), lambda: fs.pipe_file(other, b""), lambda: fs.cp(url, other)):
+        with pytest.raises(ValueError, match="no path of the store"):
+            call()
+    os.symlink(path, tmp_path / "alias")
+    assert fs.cat(f"waxseal://{tmp_path}/alias/a/b.txt") == b"content"
+    copied = tmp_path / "out"
+    fs.get(url, os.fspath(copied))
+    assert copied.read_bytes() == b"content"
+    fs.close()
+    WaxsealFileSystem.clear_instance_cache()
+
+
+def test_a_store_that_is_open_has_a_file_system():
+    with waxseal.memory() as db:
+        fs = WaxsealFileSystem(db, skip_instance_cache=True)
+        fs.pipe_file("file", b"1")
+        files = db.files()
+        files.symlink("file", "link")
+        assert fs.info("link")["type"] == "link" and fs.info("link")["destination"] == "file"
+        with pytest.raises(OSError) as caught:
+            fs.cat_file("link")
+        assert caught.value.errno == 40
+        with files.open("file", "r+") as file:
+            file.write(b"2", 3)
+            assert file.stat().has_changes and "ETag" not in fs.info("file")
+        assert fs.cat_file("file") == b"1\0\0002"
+        files.set_xattr("file", "user.a", b"1")
+        assert files.xattrs("file") == [b"user.a"] and files.xattr("file", "user.a") == b"1"
+        assert files.usage().files == 1 and files.verify()["faults"] == 0
+        db.register("files", "File.Remove")
+        db.session("alice").files().remove("link")
+        event = db.query_latest("files", "File.Remove")
+        assert event is not None and event.client == "alice"
+        with files.with_durability("sync").writer("hole") as writer:
+            writer.skip(1 << 30)
+            writer.write(b"end")
+        assert files.stat("hole").allocated <= 2 * 256 * 1024 and files.open("hole").read(1 << 30, 9) == b"end"
+        assert [name for name, _ in files.list(after="file")] == [b"hole"]
+        assert [name for name, _ in files.find("", "h*")] == [b"hole"]
+        files.truncate("hole", 0)
+        files.append("hole", b"more")
+        files.copy("hole", "copy")
+        assert files.read("copy") == b"more"
+
+
+def test_damage_is_an_error(path):
+    with waxseal.open(path) as db:
+        db.files(chunk_bytes=4096).write("file", bytes(range(1, 101)) * 100)
+        chunks = db.family("files-chunks")
+        del chunks[next(chunks.iterator(prefix=b"c", include_value=False))]
+        fs = WaxsealFileSystem(db, skip_instance_cache=True)
+        with pytest.raises(waxseal.CorruptionError):
+            fs.cat_file("file")
+        with fs.open("file") as file, pytest.raises(waxseal.CorruptionError):
+            file.read()
+
+
+def test_a_second_process_reads_beside_the_writer(fs):
+    fs.pipe_file("file", b"first")
+    with pytest.raises(waxseal.LockedError):
+        waxseal.open(fs._store)
+    script = """
+        import pickle, sys, waxseal
+        fs = pickle.loads(bytes.fromhex(sys.argv[1]))
+        print(fs.cat_file("file"), flush=True)
+        sys.stdin.readline()
+        fs.invalidate_cache()
+        print(fs.cat_file("file"), flush=True)
+        try:
+            fs.pipe_file("file", b"never")
+        except waxseal.LockedError:
+            print("locked")
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script), pickle.dumps(fs).hex()]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as reader:
+        assert reader.stdout.readline() == "b'first'\n"
+        fs.pipe_file("file", b"second")
+        reader.stdin.write("\n")
+        reader.stdin.flush()
+        assert reader.stdout.read() == "b'second'\nlocked\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_forked_workers_read(fs):
+    content = os.urandom(200_000)
+    fs.pipe({"file": content, "other": b"other"})
+    file, changed = fs.open("file", block_size=4096), fs.open("other", block_size=1)
+    assert file.read(10) == content[:10]
+    fs.pipe_file("other", b"longer than before")
+
+    def work():
+        assert file.read(100) == content[10:110]
+        file.seek(150_000)
+        assert file.read() == content[150_000:]
+        assert fs.cat_file("file") == content and fs.ls("", detail=False) == ["/file", "/other"]
+        with pytest.raises(OSError) as caught:
+            changed.read()
+        assert caught.value.errno == 116
+        with pytest.raises(waxseal.LockedError):
+            fs.pipe_file("new", b"")
+
+    for _ in range(2):
+        child = os.fork()
+        if child == 0:
+            try:
+                work()
+                os._exit(0)
+            except BaseException as error:
+                print(repr(error), file=sys.stderr, flush=True)
+                os._exit(1)
+        assert os.waitpid(child, 0)[1] == 0
+    file.seek(0)
+    assert file.read() == content and changed.read() == b"other"
+    file.close()
+    changed.close()
+    fs.pipe_file("new", b"1")

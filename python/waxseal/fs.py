@@ -1,0 +1,506 @@
+"""The fsspec file system of Waxseal: `waxseal://STORE/path`.
+
+    import fsspec
+
+    with fsspec.open("waxseal://photos.waxseal/cats/tom.jpg", "wb") as file:
+        file.write(b"...")
+
+STORE is the first directory on the way that holds a store; a URL without one names a new store, the first directory
+that does not exist. Install it with `pip install waxseal[fs]`.
+
+A file that is written appears whole when it is closed, or at the end of `with fs.transaction:`. Errors are those of
+POSIX, damage is `waxseal.CorruptionError`, and no call follows a symbolic link.
+
+One process writes: a change opens the store for writing, until `close` or the end of the process. Other processes, and
+forked children, read beside it; `invalidate_cache` shows them newer commits.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from datetime import datetime, timezone
+from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
+
+try:
+    from fsspec.core import has_magic  # type: ignore[import-untyped]
+    from fsspec.spec import AbstractBufferedFile, AbstractFileSystem  # type: ignore[import-untyped]
+except ImportError as _error:
+    raise ImportError("waxseal.fs needs fsspec: pip install waxseal[fs]") from _error
+
+from . import DB, open as open_store
+from ._errors import FileError, file_error
+from ._files import FileInfo, FileStore, FileWriter, OpenFile
+
+__all__ = ["WaxsealFile", "WaxsealFileSystem"]
+
+PROTOCOL = "waxseal"
+_SCHEME = PROTOCOL + "://"
+
+#: The file that every store has.
+_MARK = "CURRENT"
+
+#: Stores that this module opened, by process, directory and mode. File systems of one store share them, since only one
+#: handle of a store may write.
+_stores: Dict[Tuple[int, str, str], DB] = {}
+_lock = threading.RLock()
+
+if hasattr(os, "register_at_fork"):
+
+    def _in_child() -> None:
+        """Runs in a forked child: another thread of the parent may have held the lock."""
+        global _lock
+        _lock = threading.RLock()
+
+    os.register_at_fork(after_in_child=_in_child)
+
+def split_url(url: str) -> Tuple[str, str]:
+    """Divides a URL, or what follows its scheme, into the directory of the store and the path in it."""
+    rest = url[len(_SCHEME) :] if url.startswith(_SCHEME) else url
+    parts = rest.rstrip("/").split("/")
+    for end in range(1, len(parts) + 1):
+        store = "/".join(parts[:end])
+        if not store:
+            continue
+        if os.path.exists(os.path.join(store, _MARK)) or not os.path.exists(store):
+            return store, "/".join(parts[end:])
+    return "/".join(parts), ""
+
+
+class WaxsealFileSystem(AbstractFileSystem):  # type: ignore[misc]
+    """The files of a store: of a directory, or of a `DB` that is open.
+
+    `name` is the family of the files. With `read_only` the store is read beside its writer. `auto_mkdir` creates the
+    directories above a file that is written. Paths begin with the root of the store, `/`.
+    """
+
+    protocol = PROTOCOL
+    root_marker = "/"
+    cachable = True
+
+    def __init__(
+        self,
+        store: Union[str, os.PathLike[str], DB] = "",
+        name: str = "files",
+        *,
+        read_only: bool = False,
+        auto_mkdir: bool = False,
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        if not isinstance(store, DB) and not os.fspath(store):
+            raise ValueError('name the store: WaxsealFileSystem("photos.waxseal"), or a URL waxseal://STORE/path')
+        self._store = store if isinstance(store, DB) else os.path.realpath(os.fspath(store))
+        self._name = name
+        self._read_only = read_only
+        self._auto_mkdir = auto_mkdir
+        self._strip_protocol = self._own_path  # type: ignore[method-assign]
+        self._process = os.getpid()
+        #: The process, the store and its files, as they were used last.
+        self._used: Optional[Tuple[int, DB, FileStore]] = None
+
+    # The store.
+
+    @property
+    def fsid(self) -> str:
+        """The directory of the store; for a `DB` in memory its address."""
+        place = self._store.path if isinstance(self._store, DB) else self._store
+        return f"{PROTOCOL}-{place if place is not None else id(self._store)}-{self._name}"
+
+    def files(self, writing: bool = False) -> FileStore:
+        """Returns the file store. Only a change opens the store for writing, and creates a missing one; what this
+        process reads from then on is read through the same handle. After a fork the child opens the store again."""
+        db = self._db(writing)
+        used = self._used
+        if used is not None and used[0] == os.getpid() and used[1] is db:
+            return used[2]
+        try:
+            files = db.files(self._name)
+        except FileError as error:
+            if error.errno != errno.EINVAL or db.mode != "r":
+                raise
+            raise file_error(errno.ENOENT, f"the store {db.path} has no files in {self._name!r}") from error
+        self._used = os.getpid(), db, files
+        return files
+
+    def _db(self, writing: bool) -> DB:
+        if isinstance(self._store, DB):
+            if self._store.path is None or self._process == os.getpid():
+                return self._store
+            store = self._store.path
+        else:
+            store = self._store
+        if writing and self._read_only:
+            raise file_error(errno.EROFS, f"the store {store} was opened for reading only")
+        with _lock:
+            db = None if self._read_only else _opened(store, "c")
+            if db is None and not writing:
+                db = _opened(store, "r")
+            if db is None:
+                mode = "c" if writing else "r"
+                db = _stores[os.getpid(), store, mode] = open_store(store, mode)
+            return db
+
+    def invalidate_cache(self, path: Optional[str] = None) -> None:
+        """Shows newer commits of the process that writes."""
+        super().invalidate_cache(path)
+        used = self._used
+        if used is not None and used[0] == os.getpid() and used[1].mode == "r" and not used[1].closed:
+            used[1].refresh()
+
+    def close(self) -> None:
+        """Closes the store that this file system has opened, for all file systems of this process."""
+        self._used = None
+        if not isinstance(self._store, DB):
+            with _lock:
+                for mode in ("c", "r"):
+                    db = _stores.pop((os.getpid(), self._store, mode), None)
+                    if db is not None:
+                        db.close()
+
+    # Paths.
+
+    @classmethod
+    def _strip_protocol(cls, path: Any) -> Any:
+        if isinstance(path, list):
+            return [cls._strip_protocol(one) for one in path]
+        path = os.fspath(path)
+        if path.startswith(_SCHEME):
+            path = split_url(path)[1]
+        return "/" + "/".join(_names(path))
+
+    def _own_path(self, path: Any) -> Any:
+        """Returns the path of a URL, or several. Raises ValueError for a URL of another store."""
+        if isinstance(path, list):
+            return [self._own_path(one) for one in path]
+        if os.fspath(path).startswith(_SCHEME):
+            own = self._store.path if isinstance(self._store, DB) else self._store
+            if own is None or os.path.realpath(split_url(os.fspath(path))[0]) != os.path.realpath(own):
+                raise ValueError(f"{path} is no path of the store {own or 'in memory'}")
+        return type(self)._strip_protocol(path)
+
+    @staticmethod
+    def _get_kwargs_from_urls(path: str) -> Dict[str, Any]:
+        return {"store": split_url(path)[0]} if path.startswith(_SCHEME) else {}
+
+    def unstrip_protocol(self, name: str) -> str:
+        """Returns the URL of a path."""
+        if name.startswith(_SCHEME):
+            return name
+        store = self._store.path or "" if isinstance(self._store, DB) else self._store
+        return f"{_SCHEME}{store}{self._strip_protocol(name)}"
+
+    # Reads.
+
+    def _info(self, name: str, info: FileInfo) -> Dict[str, Any]:
+        found: Dict[str, Any] = {
+            "name": name,
+            "size": info.size,
+            "type": info.kind if info.kind in ("file", "directory", "link") else "other",
+            "mode": info.mode,
+            "uid": info.uid,
+            "gid": info.gid,
+            "ino": info.inode,
+            "mtime": info.mtime_ns / 1e9,
+            "created": info.ctime_ns / 1e9,
+            "islink": info.kind == "link",
+        }
+        if info.etag is not None:
+            found["ETag"] = info.etag
+        return found
+
+    def info(self, path: str, **kwargs: Any) -> Dict[str, Any]:
+        """Returns the attributes of a path; `ETag` identifies the content of a file."""
+        path = self._strip_protocol(path)
+        found = self._info(path, self.files().stat(path))
+        if found["islink"]:
+            found["destination"] = os.fsdecode(self.files().read_link(path))
+        return found
+
+    def ls(self, path: str, detail: bool = True, **kwargs: Any) -> List[Any]:
+        """Lists a directory, at one point in time; a file is its own list."""
+        path = self._strip_protocol(path)
+        files = self.files()
+        try:
+            prefix = path.rstrip("/")
+            entries = [(f"{prefix}/{os.fsdecode(name)}", info) for name, info in files.list(path)]
+        except NotADirectoryError:
+            entries = [(path, files.stat(path))]
+        return [self._info(name, info) for name, info in entries] if detail else [name for name, _ in entries]
+
+    def find(
+        self, path: str, maxdepth: Optional[int] = None, withdirs: bool = False, detail: bool = False, **kwargs: Any
+    ) -> Any:
+        """Returns the paths below a path, in one scan at one point in time."""
+        if maxdepth is not None and maxdepth < 1:
+            raise ValueError("maxdepth must be at least 1")
+        path = self._strip_protocol(path)
+        start = len(_names(path))
+        found: Dict[str, Any] = {}
+        for name, info in self._walked(path):
+            if maxdepth is not None and len(_names(name)) - start > maxdepth:
+                continue
+            if info.kind != "directory" or withdirs:
+                found[name] = self._info(name, info)
+        return found if detail else sorted(found)
+
+    def _walked(self, path: str) -> Iterator[Tuple[str, FileInfo]]:
+        try:
+            for name, info in self.files().walk(path):
+                yield "/" + os.fsdecode(name), info
+        except (FileNotFoundError, NotADirectoryError):
+            return  # as of other file systems: nothing is found there
+
+    def cat_file(self, path: str, start: Optional[int] = None, end: Optional[int] = None, **kwargs: Any) -> bytes:
+        """Returns the content of a file, or a range of it. Every byte is verified."""
+        path = self._strip_protocol(path)
+        if start is None and end is None:
+            return self.files().read(path)
+        with self.files().open(path) as file:
+            size = file.stat().size
+            first, last = slice(start, end).indices(size)[:2]
+            return file.read(first, max(0, last - first))
+
+    def created(self, path: str) -> datetime:
+        """Returns the time of the last change of the entry."""
+        return _time(self.files().stat(self._strip_protocol(path)).ctime_ns)
+
+    def modified(self, path: str) -> datetime:
+        """Returns the time of the last change of the content."""
+        return _time(self.files().stat(self._strip_protocol(path)).mtime_ns)
+
+    def checksum(self, path: str) -> int:
+        """Returns the digest of a file's content."""
+        path = self._strip_protocol(path)
+        info = self.files().stat(path)
+        if info.etag is None:
+            raise file_error(errno.EISDIR, f"{path!r}: only the content of a file that does not change has a digest")
+        return info.digest
+
+    def ukey(self, path: str) -> str:
+        """Returns the entity tag of a file's content; of other entries their inode number and time."""
+        info = self.files().stat(self._strip_protocol(path))
+        return info.etag or f"{info.inode:x}-{info.ctime_ns:x}"
+
+    # Changes.
+
+    def mkdir(self, path: str, create_parents: bool = True, **kwargs: Any) -> None:
+        """Creates a directory."""
+        path = self._strip_protocol(path)
+        files = self.files(writing=True)
+        if create_parents:
+            files.mkdir(self._parent(path), parents=True)
+        files.mkdir(path)
+
+    def makedirs(self, path: str, exist_ok: bool = False) -> None:
+        """Creates a directory and all directories above it."""
+        path = self._strip_protocol(path)
+        files = self.files(writing=True)
+        if exist_ok:
+            files.mkdir(path, parents=True)
+        else:
+            self.mkdir(path)
+
+    def rmdir(self, path: str) -> None:
+        """Removes an empty directory."""
+        self.files(writing=True).remove_dir(self._strip_protocol(path))
+
+    def rm_file(self, path: str) -> None:
+        """Removes a file."""
+        self.files(writing=True).remove(self._strip_protocol(path))
+
+    _rm = rm_file
+
+    def rm(self, path: Any, recursive: bool = False, maxdepth: Optional[int] = None) -> None:
+        """Removes files; with `recursive` directories with everything below them, each in one atomic step."""
+        if maxdepth is not None:
+            super().rm(path, recursive=recursive, maxdepth=maxdepth)
+            return
+        files = self.files(writing=True)
+        for one in self.expand_path(path):
+            if recursive:
+                files.remove_tree(one)
+            else:
+                files.remove(one)
+
+    def mv(
+        self, path1: Any, path2: Any, recursive: bool = False, maxdepth: Optional[int] = None, **kwargs: Any
+    ) -> None:
+        """Renames a file or a tree in one atomic step, into a directory if that exists. Lists and patterns are moved
+        one by one."""
+        if not isinstance(path1, (str, os.PathLike)) or has_magic(os.fspath(path1)) or maxdepth is not None:
+            super().mv(path1, path2, recursive=recursive, maxdepth=maxdepth, **kwargs)
+            return
+        old, new = self._strip_protocol(path1), self._strip_protocol(path2)
+        files = self.files(writing=True)
+        if os.fspath(path2).endswith("/") or self.isdir(new):
+            new = self._strip_protocol(new + "/" + old.rsplit("/", 1)[-1])
+        self._make_parent(files, new)
+        files.rename(old, new)
+
+    def mv_file(self, path1: str, path2: str, **kwargs: Any) -> None:
+        """Renames a file or a tree in one atomic step."""
+        new, files = self._strip_protocol(path2), self.files(writing=True)
+        self._make_parent(files, new)
+        files.rename(self._strip_protocol(path1), new)
+
+    def cp_file(self, path1: str, path2: str, **kwargs: Any) -> None:
+        """Copies a file with its attributes, in one atomic step; of a directory the entry alone."""
+        old, new = self._strip_protocol(path1), self._strip_protocol(path2)
+        files = self.files(writing=True)
+        if files.stat(old).kind == "directory":
+            self.makedirs(new, exist_ok=True)
+        else:
+            self._make_parent(files, new)
+            files.copy(old, new)
+
+    def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **kwargs: Any) -> None:
+        """Writes a whole file; with the mode "create" only if it does not exist."""
+        path = self._strip_protocol(path)
+        if self._intrans:
+            super().pipe_file(path, value, mode=mode, **kwargs)
+            return
+        files = self.files(writing=True)
+        self._make_parent(files, path)
+        with files.writer(path, exclusive=mode == "create") as writer:
+            writer.write(value)
+
+    def touch(self, path: str, truncate: bool = True, **kwargs: Any) -> None:
+        """Creates an empty file; without `truncate`, an existing one gets the time of now."""
+        path = self._strip_protocol(path)
+        files = self.files(writing=True)
+        self._make_parent(files, path)
+        if truncate or not files.exists(path):
+            files.write(path, b"")
+        else:
+            now = datetime.now(timezone.utc) - datetime(1970, 1, 1, tzinfo=timezone.utc)
+            files.set_attributes(path, mtime_ns=round(now.total_seconds() * 1e6) * 1000)
+
+    def _make_parent(self, files: FileStore, path: str) -> None:
+        if self._auto_mkdir:
+            files.mkdir(self._parent(path), parents=True)
+
+    def _open(
+        self,
+        path: str,
+        mode: str = "rb",
+        block_size: Optional[int] = None,
+        autocommit: bool = True,
+        cache_options: Optional[Dict[str, Any]] = None,
+        **kwargs: Any,
+    ) -> WaxsealFile:
+        if mode != "rb":
+            self._make_parent(self.files(writing=True), path)
+        return WaxsealFile(self, path, mode, block_size, autocommit, cache_options=cache_options, **kwargs)
+
+
+class WaxsealFile(AbstractBufferedFile):  # type: ignore[misc]
+    """An open file.
+
+    A file that is read keeps its content when the path is replaced or removed. A file that is written appears whole
+    when it is closed, or when its transaction ends; `discard`, and an exception in its `with` block, leave the old
+    file. Text modes close it then, as on every file system of fsspec. An appended file is committed when it is closed.
+    """
+
+    DEFAULT_BLOCK_SIZE = 1 << 20
+    closed: bool
+
+    def __init__(
+        self,
+        fs: WaxsealFileSystem,
+        path: str,
+        mode: str = "rb",
+        block_size: Optional[int] = None,
+        autocommit: bool = True,
+        cache_type: str = "readahead",
+        **kwargs: Any,
+    ) -> None:
+        self._process = os.getpid()
+        self._reader: Optional[OpenFile] = None
+        self._writer: Optional[FileWriter] = None
+        self._appended: List[bytes] = []
+        if mode == "rb":
+            self._reader = fs.files().open(path)
+            self._seen = self._reader.stat()
+            kwargs["size"] = self._seen.size
+        elif mode == "xb" and fs.exists(path):
+            error = file_error(errno.EEXIST, f"{path!r}: the path exists")
+            error.filename = path
+            raise error
+        elif mode != "ab":
+            self._writer = fs.files(writing=True).writer(path, exclusive=mode == "xb")
+        super().__init__(fs, path, mode, block_size, autocommit, cache_type, **kwargs)
+        if mode == "rb":
+            self.details = fs._info(path, self._seen)
+        elif mode == "ab":
+            files = fs.files(writing=True)
+            self.loc = files.stat(path).size if files.exists(path) else 0
+
+    def _fetch_range(self, start: int, end: int) -> bytes:
+        """Reads a range. A forked child opens the file again, and reads it if it is still the same."""
+        if self._process != os.getpid():
+            reader = self.fs.files().open(self.path)
+            now = reader.stat()
+            if (now.inode, now.digest, now.size) != (self._seen.inode, self._seen.digest, self._seen.size):
+                raise file_error(errno.ESTALE, f"{self.path!r}: the file has changed since it was opened")
+            self._process, self._reader = os.getpid(), reader
+        assert self._reader is not None
+        return self._reader.read(start, end - start)
+
+    def _upload_chunk(self, final: bool = False) -> bool:
+        data = self.buffer.getvalue()
+        if self._writer is not None:
+            self._writer.write(data)
+        else:
+            self._appended.append(data)
+        if final and self.autocommit:
+            self.commit()
+        return True
+
+    def commit(self) -> None:
+        """Gives the file its content."""
+        if self._writer is not None:
+            self._writer.finish()
+        else:
+            data, self._appended = b"".join(self._appended), []
+            self.fs.files(writing=True).append(self.path, data)
+
+    def discard(self) -> None:
+        """Leaves the old file."""
+        self._appended = []
+        if self._writer is not None:
+            self._writer.discard()
+
+    def close(self) -> None:
+        """Closes the file; one that is written is committed, unless a transaction does that."""
+        if self.closed:
+            return
+        try:
+            super().close()
+        finally:
+            if self._reader is not None and self._process == os.getpid():
+                self._reader.close()
+
+    def __exit__(self, exc_type: Any = None, exc_value: Any = None, traceback: Any = None) -> None:
+        if exc_type is not None and self.mode != "rb" and not self.closed:
+            self.discard()
+            self.closed = True
+        else:
+            self.close()
+
+
+def _names(path: str) -> List[str]:
+    """Returns the names in a path."""
+    return [name for name in path.split("/") if name]
+
+
+def _opened(store: str, mode: str) -> Optional[DB]:
+    """Returns a store that is open in this process."""
+    db = _stores.get((os.getpid(), store, mode))
+    return None if db is None or db.closed else db
+
+
+def _time(nanos: int) -> datetime:
+    seconds, rest = divmod(nanos, 1_000_000_000)
+    return datetime.fromtimestamp(seconds, timezone.utc).replace(microsecond=rest // 1000)
