@@ -205,3 +205,14 @@ impl Sink for Writer {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_that_is_interrupted_is_no_mistake_of_the_caller() {
+        let interrupted = waxseal::Error::of(waxseal::ErrorKind::Interrupted, "stopped by a signal");
+        assert_eq!(Failure::from(Error::from(interrupted)).exit(), Exit::Io);
+    }
+}
