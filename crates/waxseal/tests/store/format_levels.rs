@@ -1,5 +1,7 @@
 //! Format levels: what a store of each may hold, and stores of each as they were written once.
 
+#![expect(clippy::disallowed_methods, reason = "the files of golden stores are no business of a store")]
+
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
