@@ -2882,9 +2882,9 @@ int32_t waxseal_family_options_set_merge_operator(waxseal_family_options_t *opti
 
 /**
  * Sets the merge operator of the family to a callback. The store records the name, UTF-8, of at most 255 bytes and not
- * beginning with `wax.`; later opens need the operator of this name in the family's options. Without it, reads of keys
- * with operands fail. Unless `destroy` is null, it destroys `context` once the options and all stores that use them
- * are gone, or if this call fails.
+ * beginning with `wax.`. A later open needs the operator here, or by `waxseal_options_add_merge_operator`: without it,
+ * reads of keys with operands fail. Unless `destroy` is null, it destroys `context` once the options and all stores
+ * that use them are gone, or if this call fails.
  *
  * If `is_associative`, the store may combine any two neighbors before it knows the value below them: the callback then
  * gets the older value or operand as `base`, never null, and one operand. The first operand of an absent key becomes
@@ -2901,6 +2901,21 @@ int32_t waxseal_family_options_set_custom_merge_operator(waxseal_family_options_
                                                          void *context,
                                                          waxseal_destroy_fn destroy,
                                                          waxseal_error_t **error);
+
+/**
+ * Adds a merge operator for families of the stores opened with these options, as of
+ * `waxseal_family_options_set_custom_merge_operator`. Families for which the store has recorded this name use it.
+ *
+ * One thread at a time. Errors: as of `waxseal_family_options_set_custom_merge_operator`; an unknown name is none.
+ */
+int32_t waxseal_options_add_merge_operator(waxseal_options_t *options,
+                                           const uint8_t *name,
+                                           size_t name_len,
+                                           waxseal_merge_fn merge,
+                                           bool is_associative,
+                                           void *context,
+                                           waxseal_destroy_fn destroy,
+                                           waxseal_error_t **error);
 
 /**
  * Creates options with all defaults.
@@ -4483,6 +4498,21 @@ int32_t waxseal_transaction_put_with(waxseal_transaction_t *transaction,
                                      const uint8_t *value,
                                      size_t value_len,
                                      waxseal_error_t **error);
+
+/**
+ * Merges an operand into the value of a key when the transaction commits: see `waxseal_merge`. Reads of the
+ * transaction see the merged value. Under `WAXSEAL_ISOLATION_SERIALIZABLE` a merge alone never conflicts.
+ *
+ * One thread at a time. Errors: as of `waxseal_transaction_put`; `WAXSEAL_INVALID` if the family has no merge
+ * operator, or if the operator cannot read the operand.
+ */
+int32_t waxseal_transaction_merge(waxseal_transaction_t *transaction,
+                                  waxseal_family_t *family,
+                                  const uint8_t *key,
+                                  size_t key_len,
+                                  const uint8_t *operand,
+                                  size_t operand_len,
+                                  waxseal_error_t **error);
 
 /**
  * Deletes a key when the transaction commits; a missing key is not an error.

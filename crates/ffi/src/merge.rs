@@ -9,6 +9,7 @@ use crate::error::calls;
 use crate::failure::{Failure, Result};
 use crate::family_options::{set_custom_operator, set_operator, waxseal_family_options_t};
 use crate::merge_function::{GivenOperator, waxseal_merge_fn};
+use crate::options::{set_calling, waxseal_options_t};
 
 /// Adds signed integers of 64 bits, 8 bytes in little-endian order; an absent key counts as 0, and the sum wraps around.
 pub const WAXSEAL_MERGE_ADD_I64: i32 = 0;
@@ -39,9 +40,9 @@ calls! {
     }
 
     /// Sets the merge operator of the family to a callback. The store records the name, UTF-8, of at most 255 bytes and
-    /// not beginning with `wax.`; later opens need the operator of this name in the family's options. Without it, reads
-    /// of keys with operands fail. Unless `destroy` is null, it destroys `context` once the options and all stores that
-    /// use them are gone, or if this call fails.
+    /// not beginning with `wax.`. A later open needs the operator here, or by `waxseal_options_add_merge_operator`: without
+    /// it, reads of keys with operands fail. Unless `destroy` is null, it destroys `context` once the options and all
+    /// stores that use them are gone, or if this call fails.
     ///
     /// If `is_associative`, the store may combine any two neighbors before it knows the value below them: the callback
     /// then gets the older value or operand as `base`, never null, and one operand. The first operand of an absent key
@@ -55,6 +56,19 @@ calls! {
     ) {
         let context = Context::new(context, destroy);
         set_custom_operator(options, GivenOperator::new(name, merge, is_associative, context)?)
+    }
+
+    /// Adds a merge operator for families of the stores opened with these options, as of
+    /// `waxseal_family_options_set_custom_merge_operator`. Families for which the store has recorded this name use it.
+    ///
+    /// One thread at a time. Errors: as of `waxseal_family_options_set_custom_merge_operator`; an unknown name is none.
+    fn waxseal_options_add_merge_operator(
+        options: *mut waxseal_options_t, bytes name, merge: waxseal_merge_fn, is_associative: bool,
+        context: *mut c_void, destroy: waxseal_destroy_fn,
+    ) {
+        let context = Context::new(context, destroy);
+        let given = GivenOperator::new(name, merge, is_associative, context)?;
+        set_calling(options, move |builder, caller| builder.merge_operator(given.operator_of(caller)))
     }
 }
 

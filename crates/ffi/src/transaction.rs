@@ -232,6 +232,19 @@ calls! {
         })
     }
 
+    /// Merges an operand into the value of a key when the transaction commits: see `waxseal_merge`. Reads of the
+    /// transaction see the merged value. Under `WAXSEAL_ISOLATION_SERIALIZABLE` a merge alone never conflicts.
+    ///
+    /// One thread at a time. Errors: as of `waxseal_transaction_put`; `WAXSEAL_INVALID` if the family has no merge
+    /// operator, or if the operator cannot read the operand.
+    fn waxseal_transaction_merge(
+        transaction: *mut waxseal_transaction_t, family: *mut waxseal_family_t, bytes key, bytes operand,
+    ) {
+        on(transaction, family.cast_const(), |transaction, family| {
+            Ok(transaction.merge(family, key.key()?, operand.value()?)?)
+        })
+    }
+
     /// Deletes a key when the transaction commits; a missing key is not an error.
     ///
     /// One thread at a time. Errors: as of `waxseal_transaction_put`.

@@ -67,7 +67,7 @@ mod tests {
     const BUILDER: &str = include_str!("../../waxseal/src/builder.rs");
 
     /// Settings without a setter, and the reason.
-    const NOT_OF_A_STORE: [(&str, &str); 11] = [
+    const NOT_OF_A_STORE: [(&str, &str); 12] = [
         ("fs", "a file system is a trait of Rust's"),
         ("clock", "likewise"),
         ("env", "likewise"),
@@ -78,6 +78,7 @@ mod tests {
         ("column_family", "waxseal_options_add_family"),
         ("comparator", "waxseal_options_add_comparator"),
         ("compaction_filter", "waxseal_options_add_compaction_filter"),
+        ("merge_operator", "waxseal_options_add_merge_operator"),
         ("provider", "waxseal_options_add_provider"),
     ];
     const NOT_OF_A_FAMILY: [(&str, &str); 5] = [

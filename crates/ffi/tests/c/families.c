@@ -335,6 +335,48 @@ static void compaction_filters_that_cannot_be_are_refused(void) {
     end_store(db, family);
 }
 
+static void a_merge_operator_is_found_by_its_name(void) {
+    const char *path = fresh_path();
+    waxseal_options_t *options = NULL;
+    waxseal_family_options_t *merging = NULL;
+    waxseal_family_t *merged = NULL;
+    waxseal_db_t *db = NULL;
+    waxseal_bytes_t *value = NULL;
+    int round;
+    operator_ended = 0;
+    CHECK_OK(waxseal_options_create(&options, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_options_add_merge_operator(options, LIT("test.bracketed"), NULL, true, &operator_ended,
+                                                                    end_operator, &error));
+    CHECK_NUMBER(1, operator_ended);
+    CHECK_OK(waxseal_family_options_create(&merging, &error));
+    CHECK_OK(waxseal_family_options_set_custom_merge_operator(merging, LIT("test.bracketed"), bracketed, true, &operator_ended,
+                                                              end_operator, &error));
+    for (round = 0; round < 3; round++) {
+        if (round == 2) {
+            CHECK_OK(waxseal_options_add_merge_operator(options, LIT("test.bracketed"), bracketed, true, &operator_ended,
+                                                        end_operator, &error));
+        }
+        CHECK_OK(waxseal_open(STR(path), options, &db, &error));
+        if (round == 0) {
+            CHECK_OK(waxseal_family_create(db, LIT("merged"), merging, &merged, &error));
+            CHECK_OK(waxseal_put(merged, LIT("k"), LIT("v"), &error));
+            CHECK_OK(waxseal_merge(merged, LIT("k"), LIT("a"), &error));
+        } else {
+            CHECK_OK(waxseal_family_open(db, LIT("merged"), &merged, &error));
+        }
+        if (round == 1) {
+            CHECK_FAILS(WAXSEAL_INVALID, waxseal_get(merged, NULL, LIT("k"), &value, &error));
+        } else {
+            check_value(merged, "[v]a");
+        }
+        CHECK_OK(waxseal_family_destroy(merged));
+        CHECK_OK(waxseal_close(db, &error));
+    }
+    CHECK_OK(waxseal_family_options_destroy(merging));
+    CHECK_OK(waxseal_options_destroy(options));
+    CHECK_NUMBER(3, operator_ended);
+}
+
 int main(void) {
     RUN(a_family_is_made_on_first_use);
     RUN(a_family_has_options_of_its_own);
@@ -347,5 +389,6 @@ int main(void) {
     RUN(merge_operators_that_cannot_be_are_refused);
     RUN(a_family_filters_in_compactions);
     RUN(compaction_filters_that_cannot_be_are_refused);
+    RUN(a_merge_operator_is_found_by_its_name);
     return done();
 }

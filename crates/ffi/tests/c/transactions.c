@@ -86,6 +86,30 @@ static void a_transaction_sees_its_own_writes(void) {
     end_store(db, family);
 }
 
+static void merges_are_seen_by_the_transaction(void) {
+    waxseal_family_t *family, *tags;
+    waxseal_db_t *db = memory_store(&family);
+    waxseal_family_options_t *options = NULL;
+    waxseal_transaction_t *transaction;
+    CHECK_OK(waxseal_family_options_create(&options, &error));
+    CHECK_OK(waxseal_family_options_set_merge_operator(options, WAXSEAL_MERGE_APPEND, LIT(","), &error));
+    CHECK_OK(waxseal_family_create(db, LIT("tags"), options, &tags, &error));
+    CHECK_OK(waxseal_family_options_destroy(options));
+    transaction = begin(db, WAXSEAL_ISOLATION_SERIALIZABLE);
+    CHECK_OK(waxseal_transaction_merge(transaction, tags, LIT("a"), LIT("1"), &error));
+    CHECK_OK(waxseal_transaction_merge(transaction, tags, LIT("a"), LIT("2"), &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_transaction_merge(transaction, family, LIT("a"), LIT("1"), &error));
+    CHECK_SAYS("merge operator", waxseal_error_message(error));
+    check_value("1,2", transaction, tags, "a");
+    CHECK_OK(waxseal_transaction_commit(transaction, WAXSEAL_DURABILITY_DEFAULT, &error));
+    CHECK_OK(waxseal_transaction_destroy(transaction));
+    transaction = begin(db, WAXSEAL_ISOLATION_SERIALIZABLE);
+    check_value("1,2", transaction, tags, "a");
+    CHECK_OK(waxseal_transaction_destroy(transaction));
+    CHECK_OK(waxseal_family_destroy(tags));
+    end_store(db, family);
+}
+
 static void savepoints_undo_writes(void) {
     waxseal_family_t *family;
     waxseal_db_t *db = memory_store(&family);
@@ -208,6 +232,7 @@ static void a_session_has_transactions(void) {
 
 int main(void) {
     RUN(a_transaction_sees_its_own_writes);
+    RUN(merges_are_seen_by_the_transaction);
     RUN(savepoints_undo_writes);
     RUN(a_conflict_is_a_status);
     RUN(what_is_refused_changes_nothing);
