@@ -51,6 +51,50 @@ def test_operands_are_merged(path):
         assert db.family("tags")[b"page"] == b"0,1,2,3,4,5"
 
 
+def test_a_merge_operator_of_python(path):
+    def joined(key, base, operands):
+        if b"!" in operands:
+            raise KeyError("told to")
+        return b"+".join([base or b"none", *operands])
+
+    @waxseal.associative
+    def longest(_key, older, newer):
+        return max(older, newer, key=len)
+
+    own = {"test.joined": joined, "test.longest": longest}
+    with waxseal.open(path) as db:
+        words = db.create_family("words", merge_operator=("test.joined", joined))
+        long = db.create_family("long", merge_operator=("test.longest", longest))
+        for operand in (b"a", b"bcd", b"ef"):
+            words.merge(b"k", operand)
+            long.merge(b"k", operand)
+        assert (words[b"k"], long[b"k"]) == (b"none+a+bcd+ef", b"bcd")
+        words.merge(b"l", b"!")
+        with pytest.raises(waxseal.CallbackError, match="test.joined.*told to") as failed:
+            words[b"l"]
+        assert isinstance(failed.value.__cause__, KeyError)
+        words.compact()
+        assert words[b"k"] == b"none+a+bcd+ef"
+        with pytest.raises(waxseal.CallbackError):
+            words[b"l"]
+    with waxseal.open(path) as db:
+        with pytest.raises(waxseal.InvalidArgument, match="test.joined"):
+            db.family("words")[b"l"]
+    with waxseal.open(path, merge_operators=own) as db:
+        db.family("words").merge(b"k", b"g")
+        assert db.family("words")[b"k"] == b"none+a+bcd+ef+g"
+        assert db.family("long")[b"k"] == b"bcd"
+        for wrong in (("name", 7), ("name", None), (7, joined)):
+            with pytest.raises((TypeError, ValueError)):
+                db.create_family("wrong", merge_operator=wrong)
+    with pytest.raises(waxseal.InvalidArgument, match="wax"):
+        waxseal.open(path, merge_operators=[("wax.mine", joined)])
+    with pytest.raises(TypeError):
+        waxseal.open(path, merge_operators={"test.joined": 7})
+    with pytest.raises(TypeError):
+        waxseal.associative(7)
+
+
 def test_a_length_is_estimated(db):
     assert db.approximate_len() == 0
     db.update({b"%04d" % n: b"value" for n in range(1000)})

@@ -46,6 +46,18 @@ def test_an_iterator_sees_later_writes(db):
         assert list(rows) == [(b"b", b"own")]
 
 
+def test_a_transaction_sees_its_merges(db):
+    tags = db.create_family("tags", merge_operator=("append", b","))
+    tags[b"k"] = b"1"
+    with db.transaction() as transaction:
+        transaction.merge(b"k", b"2", family=tags)
+        assert transaction.get(b"k", family=tags) == b"1,2"
+        assert list(transaction.iterator(family=tags)) == [(b"k", b"1,2")]
+        with pytest.raises(waxseal.InvalidArgument, match="merge operator"):
+            transaction.merge(b"k", b"2")
+    assert dict(tags) == {b"k": b"1,2"}
+
+
 def test_an_exception_discards_the_writes(db):
     with pytest.raises(ZeroDivisionError):
         with db.transaction() as transaction:

@@ -56,6 +56,7 @@ from ._errors import (
 from ._arrow import Scan
 from ._backup import Backup, BackupInfo, CreatedBackup
 from ._care import Damage, Digest, Loss, Pass, ProgressFunction, Report, Wanted
+from ._merge import MergeCallback, associative
 from ._options import Comparator, FilterFunction, Ring, Verify
 from ._registry import Event, Explanation, Place, Provenance, Registration
 from ._sealed import ETL, EXPIRY, LABELS, PROVENANCE, Entry, Record, labels_of, seal_of
@@ -125,6 +126,7 @@ __all__ = [
     "Transaction",
     "Wanted",
     "__version__",
+    "associative",
     "backend",
     "destroy",
     "labels_of",
@@ -171,6 +173,7 @@ def open(
     comparator: Optional[Tuple[str, Comparator]] = None,
     comparators: Optional[Union[Mapping[str, Comparator], Iterable[Tuple[str, Comparator]]]] = None,
     compaction_filters: Optional[Union[Mapping[str, FilterFunction], Iterable[Tuple[str, FilterFunction]]]] = None,
+    merge_operators: Optional[Union[Mapping[str, MergeCallback], Iterable[Tuple[str, MergeCallback]]]] = None,
 ) -> DB:
     """Opens the store in a directory.
 
@@ -198,6 +201,9 @@ def open(
 
     `compaction_filters` are those of the store's families, by name, as `create_family` describes them. Compactions of a
     family whose filter is not among them keep all its values.
+
+    `merge_operators` are the functions of the store's families, by name, as `create_family` describes them. Without its
+    function, a key with operands cannot be read. The built-in operators need no function.
     """
     if mode not in MODES:
         raise ValueError(f"mode is 'r', 'w', 'c' or 'n', not {mode!r}")

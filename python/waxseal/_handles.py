@@ -28,6 +28,8 @@ class Handles:
         self.orders = opening.orders
         #: Compaction filters of families, likewise.
         self.filters = opening.filters
+        #: Merge operators of families, likewise.
+        self.operators = opening.operators
         _open.add(self)
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, 
 from . import _abi, _interrupt
 from ._c import Owned, bytes_at, call, function, lent, made
 from ._errors import CALLBACK, Error, MakeError, make_error
+from ._merge import Operator
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -301,6 +302,7 @@ class Opening:
         self.options = made("waxseal_options_create", destroy="waxseal_options_destroy", make=make)
         self.orders: List[Order] = []
         self.filters: List[Filter] = []
+        self.operators: List[Operator] = []
         for name, value in settings.items():
             if value is not None:
                 self._set(name, value)
@@ -309,7 +311,8 @@ class Opening:
         """Returns the exception of a status; a failed callback's own exception becomes the cause."""
         error = self._make(code, message, *story)
         if code == CALLBACK:
-            error.__cause__ = next((order.raised for order in self.orders if order.raised), None)
+            raised = [order.raised for order in self.orders] + [one.take_raised() for one in self.operators]
+            error.__cause__ = next(filter(None, raised), None)
         if isinstance(error, Error) and self._path is not None:
             error.filename = self._path if error.file is None else os.path.join(self._path, error.file)
         return error
@@ -339,6 +342,9 @@ class Opening:
         elif name == "compaction_filters":
             for pair in value.items() if isinstance(value, Mapping) else value:
                 self._filter(Filter(pair))
+        elif name == "merge_operators":
+            for pair in value.items() if isinstance(value, Mapping) else value:
+                self._merge(Operator(pair))
         elif name == "comparator":
             self._order_default(Order(value))
         else:
@@ -359,6 +365,12 @@ class Opening:
         self.filters.append(filter)
         arguments = filter.arguments()
         call("waxseal_options_add_compaction_filter", self.options.handle, *arguments, make=self._make)
+
+    def _merge(self, operator: Operator) -> None:
+        """Lets families of the store find this merge operator."""
+        self.operators.append(operator)
+        arguments = operator.arguments()
+        call("waxseal_options_add_merge_operator", self.options.handle, *arguments, make=self._make)
 
     def _order_default(self, order: Order) -> None:
         """Sets the order of the family `default`."""
@@ -407,6 +419,10 @@ def set_family_options(options: Owned, settings: Mapping[str, Any], make: MakeEr
             continue
         elif name == "compaction_filter":
             call("waxseal_family_options_set_compaction_filter", options.handle, *value.arguments(), make=make)
+            continue
+        elif name == "merge_operator" and isinstance(value, Operator):
+            arguments = value.arguments()
+            call("waxseal_family_options_set_custom_merge_operator", options.handle, *arguments, make=make)
             continue
         elif name == "merge_operator":
             call("waxseal_family_options_set_merge_operator", options.handle, *_merge_operator(value), make=make)

@@ -19,6 +19,7 @@ from ._errors import Error, InvalidArgument, MakeError, NoStoreError, make_error
 from ._family import Batch, Family, encoded_name, family_names, open_family
 from ._files import FileStore, open_files
 from ._handles import Handles
+from ._merge import MergeCallback, Operator
 from ._options import DEFAULT_FAMILY, Comparator, Filter, FilterFunction, Opening, Order, Verify, family_options
 from ._pause import Pause
 from ._registry import Asker, text
@@ -146,7 +147,7 @@ class DB(Family, Asker, Transacting):
         verify_reads: Optional[Verify] = None,
         verify_scans: Optional[Verify] = None,
         comparator: Optional[Tuple[str, Comparator]] = None,
-        merge_operator: Optional[Union[str, Tuple[str, Buffer]]] = None,
+        merge_operator: Optional[Union[str, Tuple[str, Union[Buffer, MergeCallback]]]] = None,
         compaction_filter: Optional[Tuple[str, FilterFunction]] = None,
     ) -> Family:
         """Creates a family with its own options. Raises InvalidArgument if it exists.
@@ -158,6 +159,10 @@ class DB(Family, Asker, Transacting):
 
         `merge_operator` says how `merge` makes a value of operands: "add_i64", "add_u64" (8 bytes, little-endian),
         "append" or ("append", separator), "min", "max", "bit_or", or "union" (sorted lists). The store records it.
+        Another operator is a name, and a function of a key, its base (None if the key is absent) and the list of its
+        operands, oldest first, that returns the value; or of `associative`. The result may depend on the arguments alone.
+        The function is called on any thread and must not use the store. If it raises, the read raises `CallbackError`,
+        and the operands stay. A later `open` of the store needs the function among its `merge_operators`.
 
         `compaction_filter` is a name, and a function of key and value that compactions call for values that no snapshot
         sees. It returns True to keep the value, False to delete the key, or bytes to change the value. If it raises, the
@@ -167,6 +172,9 @@ class DB(Family, Asker, Transacting):
         if comparator is not None:
             settings["comparator"] = order = Order(comparator)
             self._handles.orders.append(order)
+        if isinstance(merge_operator, tuple) and any(map(callable, merge_operator)):
+            settings["merge_operator"] = operator = Operator(merge_operator)
+            self._handles.operators.append(operator)
         if compaction_filter is not None:
             settings["compaction_filter"] = filter = Filter(compaction_filter)
             self._handles.filters.append(filter)

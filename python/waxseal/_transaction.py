@@ -154,6 +154,12 @@ class Transaction:
             "waxseal_transaction_put_with", family, options.handle, data, len(data), content, len(content)
         )
 
+    def merge(self, key: Buffer, operand: Buffer, family: Optional[Family] = None) -> None:
+        """Merges an operand into the value of a key when the transaction commits: see `Family.merge`. The transaction's
+        own reads see the merged value. A merge alone never conflicts at the level "serializable"."""
+        data, content = _c.lent(key, "key"), _c.lent(operand, "operand")
+        self._call("waxseal_transaction_merge", family, data, len(data), content, len(content))
+
     def delete(self, key: Buffer, family: Optional[Family] = None) -> None:
         """Deletes a key when the transaction commits; a missing key is not an error."""
         data = _c.lent(key, "key")
