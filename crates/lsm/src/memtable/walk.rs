@@ -21,7 +21,7 @@ const AHEAD: usize = 6;
 
 /// Number of leaves that one call of `pass_deleted` passes. A caller with more before it learns so, and may ask the
 /// family's deleted runs.
-const MOST_PASSED: usize = 64;
+const MOST_PASSED: usize = 16;
 
 /// A position in a tree, which is a parameter of every call.
 #[derive(Clone, Debug)]

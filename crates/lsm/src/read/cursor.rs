@@ -422,6 +422,7 @@ impl UserCursor {
                         && self.inner.pass_deleted(self.seqno, bound_of(&self.bounds.1))
                     {
                         self.seen.set_by(self.inner.lead(), || self.inner.place().0);
+                        deleted.add_leaves();
                     }
                     if deleted.are_many()
                         && let Some(family) = self.values.as_ref().filter(|_| self.lost_ranges.is_empty())

@@ -32,6 +32,12 @@ impl DeletedSteps {
         self.count = self.count.saturating_add(1);
     }
 
+    /// Counts the keys of passed leaves: enough of them that the deleted runs are asked.
+    #[inline]
+    pub(super) fn add_leaves(&mut self) {
+        self.count = self.count.saturating_add(1).max(MANY);
+    }
+
     /// Returns true if the deleted runs are to be asked now.
     #[inline]
     pub(super) fn are_many(&self) -> bool {
