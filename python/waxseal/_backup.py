@@ -24,6 +24,8 @@ class CreatedBackup(NamedTuple):
     #: Number of files that were copied, and their bytes.
     copied_files: int
     copied_bytes: int
+    #: False if the store could not log the event. The backup is durable and whole nevertheless.
+    is_logged: bool
 
 
 class BackupInfo(NamedTuple):
@@ -109,4 +111,4 @@ def create_backup(db: int, path: Any, options: Pass) -> CreatedBackup:
     where, created = os.fsencode(path), _abi.waxseal_backup_created_t()
     options.call("waxseal_backup_create", db, where, len(where), result=(C.byref(created),))
     files = created.files, created.bytes, created.copied_files, created.copied_bytes
-    return CreatedBackup(created.id, created.seqno, *files)
+    return CreatedBackup(created.id, created.seqno, *files, created.is_logged)

@@ -31,7 +31,7 @@ pub(crate) fn backup(
     let db = open_to_change(args)?;
     let mut watch = watch("backup");
     let created = db.backup_with(dest, BackupOptions { bytes_per_second, progress: Some(&mut watch) })?;
-    db.close()?;
+    db.close().or_else(|error| if created.unlogged.is_some() { Ok(()) } else { Err(error) })?;
     let purged = keep.map(|keep| Backup::open(dest)?.purge(keep)).transpose()?;
     output.line(format!(
         "backup {}: {}, {} bytes; copied {}, {} bytes",
@@ -41,6 +41,9 @@ pub(crate) fn backup(
         counted(created.copied_files as u64, "file", "files"),
         created.copied_bytes
     ))?;
+    if let Some(error) = &created.unlogged {
+        output.line(format!("the backup is whole, but the store could not log it: {error}"))?;
+    }
     output.object(&json!({
         "ok": true,
         "id": created.id,
@@ -49,6 +52,7 @@ pub(crate) fn backup(
         "bytes": created.bytes,
         "copied_files": created.copied_files,
         "copied_bytes": created.copied_bytes,
+        "logged": created.unlogged.is_none(),
         "purged": purged.map_or(0, |purged| purged.backups),
     }))?;
     Ok(Exit::Ok)

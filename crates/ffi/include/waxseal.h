@@ -1467,6 +1467,10 @@ typedef struct {
      * Bytes of the copied files.
      */
     uint64_t copied_bytes;
+    /**
+     * False if the store could not log the event. The backup is durable and whole nevertheless.
+     */
+    bool is_logged;
 } waxseal_backup_created_t;
 
 /**
@@ -3853,7 +3857,7 @@ int32_t waxseal_table_writer_destroy(waxseal_table_writer_t *writer);
  * Adds a backup of the store to a directory, which is created if it is missing. The backup is durable when the call
  * returns; after a crash it is complete or absent. Files that an earlier backup in the directory has are not copied
  * again. Readers and writers continue meanwhile. `options` may be null; a backup accepts progress and bytes per
- * second. `*created` may be null.
+ * second. `*created` may be null. After an error the directory holds no new backup.
  *
  * Thread-safe, if no other thread uses the options meanwhile. Errors: `WAXSEAL_INVALID` if the directory holds other
  * files and no backup, or backups of another store; `WAXSEAL_LOCKED` while another backup or a purge runs in the

@@ -67,6 +67,8 @@ pub struct waxseal_backup_created_t {
     pub copied_files: u64,
     /// Bytes of the copied files.
     pub copied_bytes: u64,
+    /// False if the store could not log the event. The backup is durable and whole nevertheless.
+    pub is_logged: bool,
 }
 
 /// Runs a call with the rate limit and the progress function of the options.
@@ -88,7 +90,7 @@ calls! {
     /// Adds a backup of the store to a directory, which is created if it is missing. The backup is durable when the call
     /// returns; after a crash it is complete or absent. Files that an earlier backup in the directory has are not copied
     /// again. Readers and writers continue meanwhile. `options` may be null; a backup accepts progress and bytes per
-    /// second. `*created` may be null.
+    /// second. `*created` may be null. After an error the directory holds no new backup.
     ///
     /// Thread-safe, if no other thread uses the options meanwhile. Errors: `WAXSEAL_INVALID` if the directory holds
     /// other files and no backup, or backups of another store; `WAXSEAL_LOCKED` while another backup or a purge runs in
@@ -99,10 +101,10 @@ calls! {
         out created: *mut waxseal_backup_created_t,
     ) {
         let path = path.path()?;
-        let CreatedBackup { id, seqno, files, bytes, copied_files, copied_bytes } =
+        let CreatedBackup { id, seqno, files, bytes, copied_files, copied_bytes, unlogged } =
             with(db.cast_const(), |db| paced(options, &Caller::of(db.store()), |options| db.backup_with(path, options)))?;
-        let (files, copied_files) = (files as u64, copied_files as u64);
-        created.set(waxseal_backup_created_t { id, seqno, files, bytes, copied_files, copied_bytes });
+        let (files, copied_files, is_logged) = (files as u64, copied_files as u64, unlogged.is_none());
+        created.set(waxseal_backup_created_t { id, seqno, files, bytes, copied_files, copied_bytes, is_logged });
         Ok(())
     }
 

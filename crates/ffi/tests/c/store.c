@@ -416,7 +416,7 @@ static void backups_are_restored(void) {
     CHECK_OK(waxseal_backup_create(db, STR(path), NULL, &first, &error));
     CHECK_OK(waxseal_put(family, LIT("a"), LIT("2"), &error));
     CHECK_OK(waxseal_backup_create(db, STR(path), NULL, &second, &error));
-    CHECK(first.id == 1 && second.id == 2 && second.copied_files < second.files);
+    CHECK(first.id == 1 && second.id == 2 && second.copied_files < second.files && second.is_logged);
     CHECK_FAILS(WAXSEAL_INVALID, waxseal_backup_create(db, STR(dir), NULL, NULL, &error));
     CHECK_OK(waxseal_backup_list(STR(path), &backups, &error));
     CHECK_NUMBER(2, waxseal_backups_count(backups));

@@ -25,7 +25,7 @@ use crate::names::StoreFileName;
 use crate::planted;
 
 /// The result of a backup.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct CreatedBackup {
     /// The backup's number in its directory.
     pub id: u64,
@@ -39,6 +39,8 @@ pub struct CreatedBackup {
     pub copied_files: usize,
     /// Bytes of the copied files.
     pub copied_bytes: u64,
+    /// The reason why the store could not log the event `Engine.Backup`. The backup is durable and whole nevertheless.
+    pub unlogged: Option<Error>,
 }
 
 impl Backup {
@@ -48,7 +50,8 @@ impl Backup {
     /// Errors: `Invalid` if the directory holds other files and no backup, or backups of another store; `Locked` while
     /// another backup or a purge runs there; `Corruption` for a damaged file of the store, with its name, the offset
     /// and the keys; `Interrupted` if the progress callback ends the call; `Io`. After an error the directory holds no
-    /// new backup, but may hold copied files, which the next backup uses.
+    /// new backup, but may hold copied files, which the next backup uses. If the sync of the directory failed, a whole
+    /// new backup may appear there after a loss of power.
     pub fn create(db: &Db, dir: &Path, mut options: BackupOptions<'_>) -> Result<CreatedBackup> {
         let directory = BackupDirectory::new(dir, db.env());
         let _held = directory.lock_for_backup()?;
@@ -109,8 +112,9 @@ impl Backup {
         let name = BackupFileName::Description(created.id);
         let fill = |file: &dyn File| file.write_at(&bytes, 0).during(|| format!("writing {name}"));
         directory.write(name, fill, |_| Ok(()))?;
-        directory.sync()?;
-        db.log_backup(lines)?;
+        // The caller must not take a backup for durable that a loss of power removes.
+        directory.sync().inspect_err(|_| drop(directory.remove(&name.to_string())))?;
+        created.unlogged = db.log_backup(lines).err();
         Ok(created)
     }
 }

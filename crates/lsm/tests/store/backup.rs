@@ -2,16 +2,18 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
 
 use waxseal_lsm::backup::{Backup, BackupOptions, BackupProgress};
 use waxseal_lsm::checksum::{Uid, mix};
 use waxseal_lsm::db::{At, Db, Parts};
-use waxseal_lsm::env::sim::{Crash, Loss};
+use waxseal_lsm::env::sim::{Crash, Fault, Loss};
 use waxseal_lsm::env::{Clock, Fs, SimFs};
 use waxseal_lsm::error::{Error, ErrorKind, Result, Verdict};
 use waxseal_lsm::options::{CfOptions, Durability, Settings};
 use waxseal_lsm::version::{Contents, Marked, store_named};
 use waxseal_testing::golden;
+use waxseal_testing::scribe::Scribe;
 use waxseal_testing::store::{
     ALL, assert_kind, default, fill, filled, kill, named, open, parts, put, read_only, rows, settings, sim, sim_bytes,
 };
@@ -520,6 +522,48 @@ fn a_mark_beside_a_store_is_removed_and_never_clears_it() {
     sim.delete(to.join("CURRENT")).unwrap();
     assert_kind(backups(&sim).restore(1, to), ErrorKind::Invalid, "a store that lost its CURRENT");
     assert!(!named(&sim, to, ".tbl").is_empty());
+}
+
+/// Opens a store that logs its own work, so that a backup writes an edit into the manifest.
+fn logging(sim: &SimFs) -> Db {
+    let parts = Parts { engine_log: Some(Arc::new(Scribe)), ..parts(sim.env(sim.steps())) };
+    Db::open(Path::new("/store"), settings(), parts).unwrap()
+}
+
+#[test]
+fn a_call_says_whether_the_backup_exists_whatever_fails() {
+    let sim = SimFs::new(18);
+    let db = logging(&sim);
+    fill(&db, 0..40, 0);
+    backup(&db).unwrap();
+    fill(&db, 0..40, 1);
+    db.close().unwrap();
+    let (mut failed, mut unlogged) = (0, 0);
+    for fault in [Fault::Error(std::io::ErrorKind::Other), Fault::SyncFailed] {
+        for step in 0.. {
+            let fork = sim.fork();
+            let db = logging(&fork);
+            fork.fail_at(fork.steps() + step, fault);
+            let created = Backup::create(&db, Path::new(BACKUPS), BackupOptions::default());
+            let has_failed = fork.clear_faults();
+            let ids: Vec<u64> = backups(&fork).list().unwrap().iter().map(|info| info.id).collect();
+            match created {
+                Ok(created) => {
+                    assert_eq!((created.id, &ids[..]), (2, &[1, 2][..]), "{fault:?} {step}");
+                    assert!(backups(&fork).verify(2).unwrap().damage.is_empty());
+                    unlogged += usize::from(created.unlogged.is_some());
+                }
+                Err(error) => {
+                    assert_eq!(ids, [1], "{fault:?} {step}: {error}");
+                    failed += 1;
+                }
+            }
+            if !has_failed {
+                break;
+            }
+        }
+    }
+    assert!(failed > 20 && unlogged > 2, "{failed} {unlogged}");
 }
 
 #[test]
