@@ -3462,10 +3462,11 @@ int32_t waxseal_family_get_options(const waxseal_family_t *family,
                                    waxseal_error_t **error);
 
 /**
- * Changes options of a column family while the store is open, and records them in the store. Every option of `options`
- * is taken over, also one that was not set: begin with `waxseal_family_get_options`. Calls and background jobs that
- * begin after the change obey it; tables keep their form until they are rewritten. The verification levels are not
- * recorded.
+ * Changes options of a column family while the store is open, and records them in the store. Of an object that
+ * `waxseal_family_get_options` returned for this family, the options are taken over whose values have changed since
+ * then, or since the last change by this object, so that concurrent callers do not undo each other's changes. Of other
+ * objects every option is taken over, also one that was not set. Calls and background jobs that begin after the change
+ * obey it; tables keep their form until they are rewritten. The verification levels are not recorded.
  *
  * Thread-safe. The change is durable when the call returns. Errors: `WAXSEAL_INVALID`, and nothing changes, if the
  * options are invalid, or if comparator or merge operator differ from those of the family; `WAXSEAL_READ_ONLY`,

@@ -6,7 +6,7 @@ use crate::bytes::{give, waxseal_bytes_t};
 use crate::db::waxseal_db_t;
 use crate::declare::destroy;
 use crate::error::calls;
-use crate::family_options::{family_settings, options_of, waxseal_family_options_t};
+use crate::family_options::{change_family, family_settings, options_of, waxseal_family_options_t};
 use crate::handle::{HandleKind, handle, issue, with};
 use crate::json::options_json;
 use crate::options::verify;
@@ -60,21 +60,21 @@ calls! {
         family: *const waxseal_family_t, out options: *mut *mut waxseal_family_options_t,
     ) {
         let options = options.needed("family options")?;
-        let (found, store) = with(family, |family| Ok((family.options(), family.store())))?;
-        options.set(options_of(&found, store)?);
+        options.set(with(family, options_of)?);
         Ok(())
     }
 
-    /// Changes options of a column family while the store is open, and records them in the store. Every option of
-    /// `options` is taken over, also one that was not set: begin with `waxseal_family_get_options`. Calls and background
-    /// jobs that begin after the change obey it; tables keep their form until they are rewritten. The verification
-    /// levels are not recorded.
+    /// Changes options of a column family while the store is open, and records them in the store. Of an object that
+    /// `waxseal_family_get_options` returned for this family, the options are taken over whose values have changed since
+    /// then, or since the last change by this object, so that concurrent callers do not undo each other's changes. Of
+    /// other objects every option is taken over, also one that was not set. Calls and background jobs that begin after
+    /// the change obey it; tables keep their form until they are rewritten. The verification levels are not recorded.
     ///
     /// Thread-safe. The change is durable when the call returns. Errors: `WAXSEAL_INVALID`, and nothing changes, if the
     /// options are invalid, or if comparator or merge operator differ from those of the family; `WAXSEAL_READ_ONLY`,
     /// `WAXSEAL_IO`, `WAXSEAL_HALTED`, `WAXSEAL_CLOSED`.
     fn waxseal_family_set_options(family: *mut waxseal_family_t, options: *const waxseal_family_options_t) {
-        with(family.cast_const(), |family| Ok(family.set_options(family_settings(options, family.store())?)?))
+        with(family.cast_const(), |family| change_family(family, options))
     }
 
     /// Returns the options of a column family as one JSON object: their names with numbers, words, true, false or null.

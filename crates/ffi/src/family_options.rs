@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use face::{CfOptions, MergeOperator, SealLayout, StoreId};
+use face::{CfOptions, ColumnFamily, MergeOperator, SealLayout, StoreId};
 
 use crate::declare::{destroy, field, setters};
 use crate::error::{calls, create};
@@ -38,8 +38,17 @@ pub(crate) struct FamilyOptions {
     order: Option<Arc<Given>>,
     merge: Option<Arc<GivenOperator>>,
     filter: Option<Arc<GivenFilter>>,
-    /// The store whose family had `options`: callbacks in them are bound to it.
-    of: Option<StoreId>,
+    /// The options as `waxseal_family_get_options` found them, or as the last change left them.
+    found: Option<Found>,
+}
+
+/// The options of a family, as they were found.
+#[derive(Clone)]
+struct Found {
+    /// The store: callbacks in the options are bound to it.
+    store: StoreId,
+    family: String,
+    options: CfOptions,
 }
 
 impl FamilyOptions {
@@ -49,7 +58,7 @@ impl FamilyOptions {
             || (self.merge.is_none()
                 && self.options.merge_operator.as_ref().is_some_and(|one| !one.name().starts_with("wax.")))
             || (self.filter.is_none() && self.options.compaction_filter.is_some());
-        match self.of.is_some() && self.of != store && is_bound {
+        match self.found.as_ref().is_some_and(|found| Some(found.store) != store) && is_bound {
             false => Ok(()),
             true => Err(Failure::invalid(
                 "the options are those of another store's family: set comparator, merge operator and compaction filter anew",
@@ -83,9 +92,27 @@ pub(crate) fn family_settings(options: *const waxseal_family_options_t, store: S
     })
 }
 
-/// Returns an object with the options of a store's family.
-pub(crate) fn options_of(options: &CfOptions, store: StoreId) -> Result<*mut waxseal_family_options_t> {
-    issue(Mutex::new(FamilyOptions { options: options.clone(), of: Some(store), ..FamilyOptions::default() }))
+/// Returns an object with the options of a family.
+pub(crate) fn options_of(family: &ColumnFamily) -> Result<*mut waxseal_family_options_t> {
+    let options = (*family.options()).clone();
+    let found = Found { store: family.store(), family: family.name().to_owned(), options: options.clone() };
+    issue(Mutex::new(FamilyOptions { options, found: Some(found), ..FamilyOptions::default() }))
+}
+
+/// Gives the options to a family; of options that were found there, those that have changed since.
+pub(crate) fn change_family(family: &ColumnFamily, options: *const waxseal_family_options_t) -> Result<()> {
+    let new = family_settings(options, family.store())?;
+    let is_of = |found: &Found| found.store == family.store() && found.family == family.name();
+    let found = match options.is_null() {
+        true => None,
+        false => with_mut(options, |options: &mut FamilyOptions| Ok(options.found.clone().filter(is_of)))?,
+    };
+    let Some(found) = found else { return Ok(family.set_options(new)?) };
+    family.update_options(|now| now.apply_changes(&found.options, &new))?;
+    with_mut(options, |options: &mut FamilyOptions| {
+        options.found = Some(Found { options: new, ..found });
+        Ok(())
+    })
 }
 
 calls! {

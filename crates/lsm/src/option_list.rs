@@ -120,6 +120,17 @@ impl CfOptions {
     }
 }
 
+impl CfOptions {
+    /// Sets the options in which `new` differs from `old`. Errors: `Invalid` for one that cannot change while a store is
+    /// open.
+    pub fn apply_changes(&mut self, old: &CfOptions, new: &CfOptions) -> Result<()> {
+        let (old, new) = (old.list(), new.list());
+        check_fixed(&old, &new, |name, value| self.clone().set(name, value))?;
+        let changed = old.iter().zip(&new).filter(|(old, new)| old != new).map(|(_, new)| new);
+        changed.into_iter().try_for_each(|(name, value)| self.set(name, &value.to_string()))
+    }
+}
+
 impl Settings {
     /// Returns the name and the value of every option. Times are in microseconds.
     pub fn list(&self) -> OptionList {

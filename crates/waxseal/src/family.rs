@@ -46,7 +46,27 @@ impl ColumnFamily {
     /// # }
     /// ```
     pub fn set_options(&self, options: CfOptions) -> Result<()> {
-        self.inner.set_family_options(&self.family, options)
+        self.update_options(|now| {
+            now.clone_from(&options);
+            Ok(())
+        })
+    }
+
+    /// Changes options as [`set_options`](ColumnFamily::set_options) does, from the present ones, which no other call
+    /// changes in between. `change` must not call the store.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let users = waxseal::Db::memory()?.column_family("users")?;
+    /// users.update_options(|options| {
+    ///     options.level0_tables *= 2;
+    ///     Ok(())
+    /// })?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn update_options(&self, mut change: impl FnMut(&mut CfOptions) -> Result<()>) -> Result<()> {
+        self.inner.update_family_options(&self.family, &mut change)
     }
 
     /// Sets a key to a value, with the store's durability.

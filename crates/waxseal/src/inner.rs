@@ -179,10 +179,14 @@ impl Inner {
         Ok(family)
     }
 
-    pub(crate) fn set_family_options(&self, family: &Family, options: CfOptions) -> Result<()> {
+    pub(crate) fn update_family_options(
+        &self,
+        family: &Family,
+        change: &mut dyn FnMut(&mut CfOptions) -> Result<()>,
+    ) -> Result<()> {
         self.check(family)?;
         refuse_system(family.name())?;
-        self.engine.set_options(family, options)?;
+        self.engine.update_options(family, change)?;
         self.note(family);
         self.policies.note_explicit(family.name());
         Ok(())

@@ -157,7 +157,7 @@ static void a_family_merges_operands(void) {
 static void options_change_while_the_store_is_open(void) {
     waxseal_family_t *family;
     waxseal_db_t *db = memory_store(&family);
-    waxseal_family_options_t *options = NULL;
+    waxseal_family_options_t *options = NULL, *others = NULL;
     waxseal_bytes_t *text = NULL;
     CHECK_FAILS(WAXSEAL_INVALID, waxseal_family_get_options(family, NULL, &error));
     CHECK_OK(waxseal_family_get_options(family, &options, &error));
@@ -168,6 +168,23 @@ static void options_change_while_the_store_is_open(void) {
     CHECK_OK(waxseal_family_options_set_fanout(options, 8));
     CHECK_OK(waxseal_family_options_set_merge_operator(options, WAXSEAL_MERGE_MAX, NULL, 0, &error));
     CHECK_FAILS(WAXSEAL_INVALID, waxseal_family_set_options(family, options, &error));
+    CHECK_OK(waxseal_family_options_destroy(options));
+    /* Of two callers that read the options at one time, neither undoes the change of the other. */
+    CHECK_OK(waxseal_family_get_options(family, &options, &error));
+    CHECK_OK(waxseal_family_get_options(family, &others, &error));
+    CHECK_OK(waxseal_family_options_set_block_bytes(options, 8192));
+    CHECK_OK(waxseal_family_options_set_restart_interval(others, 7));
+    CHECK_OK(waxseal_family_options_set_filter_bits(others, 13));
+    CHECK_OK(waxseal_family_set_options(family, others, &error));
+    CHECK_OK(waxseal_family_set_options(family, options, &error));
+    CHECK_OK(waxseal_family_options_set_filter_bits(others, 10));
+    CHECK_OK(waxseal_family_set_options(family, others, &error));
+    CHECK_OK(waxseal_family_options_json(family, &text, &error));
+    CHECK_SAYS("\"block_bytes\":8192,", (const char *)waxseal_bytes_slice(text).data);
+    CHECK_SAYS("\"restart_interval\":7,", (const char *)waxseal_bytes_slice(text).data);
+    CHECK_SAYS("\"filter_bits\":10,", (const char *)waxseal_bytes_slice(text).data);
+    CHECK_OK(waxseal_bytes_destroy(text));
+    CHECK_OK(waxseal_family_options_destroy(others));
     CHECK_OK(waxseal_family_options_destroy(options));
     CHECK_OK(waxseal_family_options_json(family, &text, &error));
     CHECK_SAYS("{\"order\":\"wax.bytewise\",", (const char *)waxseal_bytes_slice(text).data);

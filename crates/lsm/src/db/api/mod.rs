@@ -434,10 +434,20 @@ impl Db {
     /// the filter policy, the system number or `key_ends_in_seqno`. The change is durable when the call returns; costs
     /// two fsyncs.
     pub fn set_options(&self, family: &Family, options: CfOptions) -> Result<()> {
+        self.update_options(family, &mut |now| {
+            now.clone_from(&options);
+            Ok(())
+        })
+    }
+
+    /// As `set_options`, with the options that `change` makes of the present ones. No other change comes in between.
+    pub fn update_options(&self, family: &Family, change: &mut dyn FnMut(&mut CfOptions) -> Result<()>) -> Result<()> {
         let (inner, _) = self.writable()?;
+        let _job = inner.flusher().job()?;
+        let mut options = (*family.options()).clone();
+        change(&mut options)?;
         options.validate()?;
         family.check_options(&options)?;
-        let _job = inner.flusher().job()?;
         ddl::change_options(inner.flusher(), family, options)
     }
 
