@@ -558,6 +558,7 @@ impl Salvage<'_> {
             self.closes(id, &family, (&counted, &ledger), (gaps, room), (&all, seqnos.0), lost_beside);
             if is_undated {
                 self.add_undated(id, (&properties.smallest, &properties.largest), name);
+                self.report_undated(&family, &all, ledger.count());
             } else {
                 greatest = seqnos.1;
             }

@@ -362,7 +362,7 @@ fn a_table_of_nobody_answers_for_no_family_but_its_own() {
 /// there.
 #[test]
 fn a_family_that_may_be_another_does_not_answer_that_nothing_is_there() {
-    let (first, lost) = (("a", 1, Some("of the first family")), ("b", 2, Some("of another")));
+    let (first, lost) = (("a", 3, Some("of the first family")), ("b", 2, Some("of another")));
     let message = "nobody knows which of these it was: family 1";
     let sim = SimFs::new(3);
     write_table(&sim, 10, &[first], &sealed);
@@ -1091,6 +1091,47 @@ fn ingested_records_are_lost_where_another_version_may_be_newer() {
             assert_eq!(read_ingested(&saved), expected, "{case}\n{}", saved.report);
         }
     }
+}
+
+/// Without a manifest nothing shows whether an ingestion was committed: its records are copied, and the report says so.
+#[test]
+fn records_of_an_ingestion_that_was_never_committed_are_reported() {
+    let mut reported = 0;
+    for step in 0.. {
+        let sim = SimFs::new(8);
+        let db = Db::open(Path::new(DIR), Settings::default(), parts(&sim)).unwrap();
+        let family = db.family("default").unwrap();
+        ["c", "m"].iter().for_each(|key| put_in(&db, key, "old"));
+        sim.create_dir_all(Path::new("/files")).unwrap();
+        let path = PathBuf::from("/files/one");
+        let mut writer = db.table_writer(&family, &path).unwrap();
+        for key in ["a", "b", "e"] {
+            writer.push(Kind::Put, key.as_bytes(), b"ingested", &[]).unwrap();
+        }
+        writer.finish().unwrap();
+        sim.crash_at(sim.steps() + step);
+        let ingested = db.ingest_tables(&[(&family, &[path])], IngestMode::Move);
+        drop((family, db));
+        if ingested.is_ok() {
+            break;
+        }
+        sim.reboot(Crash::Process);
+        sim.delete(Path::new(DIR).join("CURRENT")).unwrap();
+        let saved = Saved::of(&sim, false);
+        let findings: Vec<&Finding> =
+            saved.report.damage.iter().filter(|finding| finding.message.contains("may never have been")).collect();
+        assert_eq!(saved.read("m").unwrap().as_deref(), Some("old"), "step {step}");
+        let Some(finding) = findings.first() else {
+            assert_eq!(saved.read("a").unwrap(), None, "step {step}: a row without a finding\n{}", saved.report);
+            continue;
+        };
+        let keys = Some((b"a".to_vec(), b"e".to_vec()));
+        assert_eq!((findings.len(), &finding.key_range, finding.outcome), (1, &keys, Outcome::Reported), "step {step}");
+        assert!(finding.file.ends_with(".tbl") && finding.message.contains("3 records"), "step {step}: {finding:?}");
+        assert_eq!(saved.read("a").unwrap().as_deref(), Some("ingested"), "step {step}");
+        reported += 1;
+    }
+    assert!(reported > 3, "{reported}");
 }
 
 /// A version that cannot be read hides all others of its key, whether it was ingested or they were.

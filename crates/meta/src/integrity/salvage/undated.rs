@@ -4,6 +4,8 @@
 //!         elsewhere is lost, unless both have the same content: either of them may be the newer one. A loss elsewhere
 //!         hides an undated record in its range, whatever the bound of the loss. A loss in an undated table hides all
 //!         other versions. A range delete of the log may be older or newer than the table: all its keys are lost then.
+//!         Whether the ingestion was ever committed is unknown, too. Its records are copied, because files of an
+//!         ingestion that was interrupted exist only until the next open, and the report names each such table.
 
 use waxseal_lsm::checksum::hash;
 use waxseal_lsm::db::Family;
@@ -15,7 +17,7 @@ use waxseal_lsm::seam::Check;
 use waxseal_lsm::sst::Table;
 
 use super::super::carry::term;
-use super::super::report::{Finding, finding_of};
+use super::super::report::{Finding, Outcome, finding_of};
 use super::Salvage;
 
 /// The seqno of records whose own seqno is unknown. No commit has it.
@@ -85,6 +87,17 @@ impl Salvage<'_> {
         if let Some(into) = self.families.get_mut(&id) {
             into.undated.push(lost_keys(smallest, largest, file));
         }
+    }
+
+    /// Reports that the records copied from an undated table may never have been in the store. `all`: its keys.
+    pub(super) fn report_undated(&mut self, family: &Family, all: &LostRange, copied: u64) {
+        let message = format!(
+            "only the manifest lists the ingestions that were committed: {copied} records of this table, which may have \
+             been written to be ingested, were copied and may never have been in the store"
+        );
+        let outcome = if self.accepts { Outcome::Accepted } else { Outcome::Reported };
+        self.report.structural += 1;
+        self.report.damage.push(Finding { message, outcome, verdict: Verdict::Missing, ..finding_of(family, all) });
     }
 
     /// Reports the undated tables as lost that a range delete of the log overlaps.
