@@ -142,6 +142,26 @@ fn records_are_popped_from_both_ends() {
     assert_eq!(tool.code(&["pop"]), 2);
 }
 
+#[test]
+fn chosen_tables_are_compacted() {
+    let tool = Tool::new();
+    let tables = || {
+        let names = fs::read_dir(tool.path("store")).unwrap().map(|entry| entry.unwrap().file_name());
+        let number = |name: &str| name.strip_suffix(".tbl").map(|number| number.parse::<u64>().unwrap().to_string());
+        names.filter_map(|name| number(name.to_str().unwrap())).collect::<Vec<_>>()
+    };
+    tool.ok(&["put", "key", "value"]);
+    tool.ok(&["compact"]);
+    let before = tables();
+    assert_eq!(before.len(), 1, "{before:?}");
+    assert_eq!(tool.code(&["compact", "--file", &before[0], "--file", "999999"]), 1, "no such table");
+    assert_eq!(tables(), before);
+    let done = tool.json(&["compact", "--file", &before[0]]);
+    assert_eq!((&done["ok"], &done["levels"][1]["entries"]), (&true.into(), &1.into()), "{done}");
+    assert!(!tables().contains(&before[0]), "{:?}", tables());
+    assert_eq!(tool.text(&["get", "key"]), "value");
+}
+
 /// A table that the operating system does not give is told apart from one that is damaged: a link to itself cannot be
 /// opened.
 #[test]

@@ -97,6 +97,39 @@ static void tables_are_listed(void) {
     end_store(db, family);
 }
 
+static uint64_t only_table(waxseal_family_t *family, uint32_t *level) {
+    waxseal_tables_t *tables = NULL;
+    waxseal_table_t table;
+    CHECK_OK(waxseal_tables(family, &tables, &error));
+    CHECK_NUMBER(1, waxseal_tables_count(tables));
+    CHECK_OK(waxseal_tables_get(tables, 0, &table));
+    CHECK_OK(waxseal_tables_destroy(tables));
+    *level = table.level;
+    return table.number;
+}
+
+static void chosen_tables_are_compacted(void) {
+    waxseal_family_t *family = NULL;
+    waxseal_db_t *db = memory_store(&family);
+    waxseal_bytes_t *value = NULL;
+    uint64_t numbers[2];
+    uint32_t level, after;
+    fill(family);
+    CHECK_OK(waxseal_flush(db, &error));
+    numbers[0] = only_table(family, &level);
+    numbers[1] = numbers[0] + 1000;
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_compact_files(family, numbers, 2, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_compact_files(family, NULL, 1, &error));
+    CHECK_OK(waxseal_compact_files(family, numbers, 0, &error));
+    CHECK(only_table(family, &after) == numbers[0] && after == level);
+    CHECK_OK(waxseal_compact_files(family, numbers, 1, &error));
+    CHECK(only_table(family, &after) != numbers[0] && after > level);
+    CHECK_OK(waxseal_get(family, NULL, STR(row_key(7)), &value, &error));
+    CHECK_BYTES(row_value(7), waxseal_bytes_slice(value));
+    CHECK_OK(waxseal_bytes_destroy(value));
+    end_store(db, family);
+}
+
 static void a_fence_is_told_where_it_stands(void) {
     const char *path = damaged_store();
     waxseal_family_t *family = NULL;
@@ -197,6 +230,7 @@ static void options_of_a_family_are_heard(void) {
 
 int main(void) {
     RUN(tables_are_listed);
+    RUN(chosen_tables_are_compacted);
     RUN(a_fence_is_told_where_it_stands);
     RUN(a_table_that_is_left_alone_is_told);
     RUN(options_of_a_family_are_heard);
