@@ -288,6 +288,75 @@ def test_a_child_that_ends_like_a_program(path):
         assert list(db) == [b"a", b"b"]
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+def test_a_child_removes_no_file_of_its_parent(path, tmp_path):
+    script = """
+        import os, sys, waxseal
+        path, home = sys.argv[1:]
+        db = waxseal.open(path, memtable_bytes=1 << 20)
+        users, children = db.create_family("users"), 0
+
+        def fork():
+            global children
+            child = os.fork()
+            if child:
+                assert os.waitpid(child, 0)[1] == 0
+                children += 1
+            return child == 0
+
+        def in_child(call):
+            # The call must fail in the child, and nowhere else.
+            parent = os.getpid()
+            try:
+                result = call()
+            except waxseal.Error as error:
+                if os.getpid() == parent:
+                    raise
+                os._exit(0 if "fork" in str(error) else 3)
+            if os.getpid() != parent:
+                os._exit(4)
+            return result
+
+        def once(progress):
+            def watch(done, total, found):
+                if not watch.done:
+                    watch.done = True
+                    progress()
+            watch.done = False
+            return watch
+
+        writer = users.table_writer(os.path.join(home, "one"))
+        writer.put(b"a", b"1")
+        if fork():
+            try:
+                writer.put(b"b", b"2")
+            except waxseal.Error as error:
+                del writer
+                os._exit(0 if "fork" in str(error) else 3)
+            os._exit(4)
+        writer.put(b"b", b"2")
+        writer.finish()
+        users.ingest([os.path.join(home, "one")])
+
+        def rows():
+            for n in range(40_000):
+                if n == 30_000:
+                    fork()
+                yield b"%08d" % n, b"v" * 100
+        in_child(lambda: users.bulk_load(rows()))
+        backups, new = os.path.join(home, "backups"), os.path.join(home, "new")
+        in_child(lambda: db.backup(backups, progress=once(fork)))
+        in_child(lambda: waxseal.Backup(backups).restore(1, new, progress=once(fork)))
+        assert users[b"a"] == b"1" and sum(1 for _ in users) == 40_002
+        db.close()
+        waxseal.Backup(backups).verify(1)
+        with waxseal.open(new) as copy:
+            assert sum(1 for _ in copy.family("users")) == 40_002
+        print(children)
+    """
+    assert run(script, path, tmp_path) == "4\n"
+
+
 def test_the_end_of_the_interpreter(path):
     script = """
         import sys, threading, waxseal
