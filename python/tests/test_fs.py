@@ -291,6 +291,36 @@ def test_a_second_process_reads_beside_the_writer(fs):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+def test_a_fork_waits_for_a_store_that_is_being_opened(path):
+    script = """
+        import os, signal, sys, threading
+        from waxseal.fs import WaxsealFileSystem
+        fs = WaxsealFileSystem(sys.argv[1], skip_instance_cache=True)
+        fs.pipe_file("file", b"content")
+        stop = threading.Event()
+        def open_and_close():
+            while not stop.is_set():
+                own = WaxsealFileSystem(sys.argv[1], read_only=True, skip_instance_cache=True)
+                assert own.cat_file("file") == b"content"
+                own.close()
+        fs.close()
+        thread = threading.Thread(target=open_and_close)
+        thread.start()
+        for _ in range(20):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(20)
+                os._exit(0 if fs.cat_file("file") == b"content" else 1)
+            assert os.waitpid(child, 0)[1] == 0
+        stop.set()
+        thread.join()
+    """
+    command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(script), path]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_forked_workers_read(fs):
     content = os.urandom(200_000)

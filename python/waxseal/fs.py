@@ -46,14 +46,9 @@ _MARK = "CURRENT"
 _stores: Dict[Tuple[int, str, str], DB] = {}
 _lock = threading.RLock()
 
+# No fork comes while a thread opens files: the child would find locks of this module and of the library held forever.
 if hasattr(os, "register_at_fork"):
-
-    def _in_child() -> None:
-        """Runs in a forked child: another thread of the parent may have held the lock."""
-        global _lock
-        _lock = threading.RLock()
-
-    os.register_at_fork(after_in_child=_in_child)
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 def split_url(url: str) -> Tuple[str, str]:
     """Divides a URL, or what follows its scheme, into the directory of the store and the path in it."""
@@ -111,20 +106,22 @@ class WaxsealFileSystem(AbstractFileSystem):  # type: ignore[misc]
     def files(self, writing: bool = False) -> FileStore:
         """Returns the file store. Only a change opens the store for writing, and creates a missing one; what this
         process reads from then on is read through the same handle. After a fork the child opens the store again."""
-        db = self._db(writing)
-        used = self._used
-        if used is not None and used[0] == os.getpid() and used[1] is db:
-            return used[2]
-        try:
-            files = db.files(self._name)
-        except FileError as error:
-            if error.errno != errno.EINVAL or db.mode != "r":
-                raise
-            raise file_error(errno.ENOENT, f"the store {db.path} has no files in {self._name!r}") from error
-        self._used = os.getpid(), db, files
-        return files
+        with _lock:
+            db = self._db(writing)
+            used = self._used
+            if used is not None and used[0] == os.getpid() and used[1] is db:
+                return used[2]
+            try:
+                files = db.files(self._name)
+            except FileError as error:
+                if error.errno != errno.EINVAL or db.mode != "r":
+                    raise
+                raise file_error(errno.ENOENT, f"the store {db.path} has no files in {self._name!r}") from error
+            self._used = os.getpid(), db, files
+            return files
 
     def _db(self, writing: bool) -> DB:
+        """Returns the store. The caller holds the lock."""
         if isinstance(self._store, DB):
             if self._store.path is None or self._process == os.getpid():
                 return self._store
@@ -133,14 +130,13 @@ class WaxsealFileSystem(AbstractFileSystem):  # type: ignore[misc]
             store = self._store
         if writing and self._read_only:
             raise file_error(errno.EROFS, f"the store {store} was opened for reading only")
-        with _lock:
-            db = None if self._read_only else _opened(store, "c")
-            if db is None and not writing:
-                db = _opened(store, "r")
-            if db is None:
-                mode = "c" if writing else "r"
-                db = _stores[os.getpid(), store, mode] = open_store(store, mode)
-            return db
+        db = None if self._read_only else _opened(store, "c")
+        if db is None and not writing:
+            db = _opened(store, "r")
+        if db is None:
+            mode = "c" if writing else "r"
+            db = _stores[os.getpid(), store, mode] = open_store(store, mode)
+        return db
 
     def invalidate_cache(self, path: Optional[str] = None) -> None:
         """Shows newer commits of the process that writes."""
