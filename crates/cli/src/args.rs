@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+use waxseal::MergeOperator;
 use waxseal::care::StoreUid;
 
 use crate::expiry::ExpiryArgs;
@@ -39,7 +40,7 @@ pub(crate) struct Args {
 
 /// The verbs as `--help` lists them.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Records", &["put", "get", "del", "delete-range", "compare-and-set", "add", "pop", "scan"]),
+    ("Records", &["put", "get", "del", "delete-range", "compare-and-set", "add", "merge", "pop", "scan"]),
     ("In and out", &["load", "dump", "export", "import", "ingest"]),
     ("Files", &["fs"]),
     ("The store", &["stats", "families", "options", "levels", "compact", "checkpoint", "upgrade"]),
@@ -108,6 +109,19 @@ pub(crate) enum Verb {
         key: OsString,
         #[arg(default_value_t = 1, allow_negative_numbers = true)]
         number: i64,
+    },
+    /// Merge operands into the value of a key, in one write that reads nothing.
+    ///
+    /// The family's merge operator makes the value when the key is read. An operand of `add_i64` and `add_u64` is a
+    /// decimal number, one of `union` an element of the set, and any other one is taken as it is.
+    Merge {
+        key: OsString,
+        #[arg(required = true, allow_negative_numbers = true)]
+        operands: Vec<OsString>,
+        /// Create the family with this operator if it does not exist: add_i64, add_u64, append (or append:SEPARATOR),
+        /// min, max, bit_or, union.
+        #[arg(long, value_name = "OPERATOR", value_parser = merge_operator)]
+        create: Option<MergeOperator>,
     },
     /// Remove the first record in key order and print it; exit code 2 if there is none.
     ///
@@ -320,6 +334,22 @@ pub(crate) enum Verb {
         #[arg(long)]
         seed: u64,
     },
+}
+
+fn merge_operator(text: &str) -> Result<MergeOperator, String> {
+    Ok(match text {
+        "add_i64" => MergeOperator::add_i64(),
+        "add_u64" => MergeOperator::add_u64(),
+        "append" => MergeOperator::append(""),
+        "min" => MergeOperator::min(),
+        "max" => MergeOperator::max(),
+        "bit_or" => MergeOperator::bit_or(),
+        "union" => MergeOperator::union(),
+        _ => match text.strip_prefix("append:") {
+            Some(separator) => MergeOperator::append(separator),
+            None => return Err("one of add_i64, add_u64, append, append:SEPARATOR, min, max, bit_or, union".into()),
+        },
+    })
 }
 
 /// The source of a load, and its options.

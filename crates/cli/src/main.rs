@@ -76,6 +76,7 @@ fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
         Verb::CompareAndSet { key, old, new } => records::compare_and_set(args, key, old, new.as_deref(), output),
         Verb::Pop { last } => records::pop(args, *last, output),
         Verb::Add { key, number } => records::add(args, key, *number, output),
+        Verb::Merge { key, operands, create } => records::merge(args, key, operands, create.as_ref(), output),
         Verb::Scan(scan) => records::scan(args, scan, output),
         Verb::Load(load) => match args::load_format(&load.src, load.format)? {
             Format::Dir => tree::load(args, load, output),

@@ -1,20 +1,21 @@
-//! put, get, del, delete-range, compare-and-set, add, scan.
+//! put, get, del, delete-range, compare-and-set, add, merge, scan.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::ops::Bound;
 use std::path::Path;
+use std::str::FromStr;
 
 use serde_json::{Map, Value, json};
 use waxseal::meta::{LABELS, Labels};
-use waxseal::{ColumnFamily, KeyRange, KeyText, Prefix, Range, Slice};
+use waxseal::{CfOptions, ColumnFamily, KeyRange, KeyText, MergeOperator, Prefix, Range, Slice, encode_set};
 
 use crate::args::{Args, DeleteRange, Scan, Span};
 use crate::damage::Damaged;
 use crate::expiry::ExpiryArgs;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
-use crate::store::{bytes_of, existing_family, open_to_change, open_to_fill, open_to_read, session};
+use crate::store::{bytes_of, existing_family, find_family, open_to_change, open_to_fill, open_to_read, session};
 
 pub(crate) fn put(
     args: &Args,
@@ -137,7 +138,55 @@ pub(crate) fn add(args: &Args, key: &OsStr, number: i64, output: &mut Output) ->
     Ok(Exit::Ok)
 }
 
-/// Damage is reported on standard error, and the rows around it are printed nevertheless.
+pub(crate) fn merge(
+    args: &Args,
+    key: &OsStr,
+    operands: &[OsString],
+    create: Option<&MergeOperator>,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
+    let key = bytes_of(args, key)?;
+    let encode = |operator: &str| -> Result<Vec<_>, Failure> {
+        operands.iter().map(|operand| operand_of(args, operator, operand)).collect()
+    };
+    if let Some(operator) = create {
+        encode(operator.name())?; // else a refused operand would leave a new store behind
+    }
+    let db = if create.is_some() { open_to_fill(args)? } else { open_to_change(args)? };
+    if let (Some(operator), None) = (create, find_family(&db, &args.cf)) {
+        let options = CfOptions { merge_operator: Some(operator.clone()), ..CfOptions::default() };
+        db.create_column_family(&args.cf, options)?;
+    }
+    let cf = existing_family(&db, &args.cf)?;
+    let operator = cf.options().merge_operator.as_ref().map_or("", MergeOperator::name).to_owned();
+    if let Some(wanted) = create.filter(|wanted| wanted.name() != operator) {
+        let what = format!("the column family {:?} has the operator {operator:?}, not {:?}", args.cf, wanted.name());
+        return Err(Failure::usage(what));
+    }
+    let mut batch = session(args, &db)?.batch();
+    for operand in encode(&operator)? {
+        batch.merge(&cf, &key, operand);
+    }
+    batch.commit(batch.durability())?;
+    db.close()?;
+    output.object(&json!({ "ok": true, "key": output.to_json(&key), "operands": operands.len() }))?;
+    Ok(Exit::Ok)
+}
+
+/// Returns the operand of the command line for the operator with a name.
+fn operand_of(args: &Args, operator: &str, operand: &OsStr) -> Result<Vec<u8>, Failure> {
+    fn number<N: FromStr>(operand: &OsStr) -> Result<N, Failure> {
+        let number = operand.to_str().and_then(|text| text.parse().ok());
+        number.ok_or_else(|| Failure::usage(format!("{} is not a number of 64 bits", operand.display())))
+    }
+    Ok(match operator {
+        "wax.add_i64" => number::<i64>(operand)?.to_le_bytes().to_vec(),
+        "wax.add_u64" => number::<u64>(operand)?.to_le_bytes().to_vec(),
+        "wax.union" => encode_set([bytes_of(args, operand)?]),
+        _ => bytes_of(args, operand)?,
+    })
+}
+
 /// Prints the record before it removes it: a reader that is gone costs no record. No other process writes meanwhile.
 pub(crate) fn pop(args: &Args, last: bool, output: &mut Output) -> Result<Exit, Failure> {
     let db = open_to_change(args)?;
@@ -156,6 +205,7 @@ pub(crate) fn pop(args: &Args, last: bool, output: &mut Output) -> Result<Exit, 
     Ok(Exit::Ok)
 }
 
+/// Damage is reported on standard error, and the rows around it are printed nevertheless.
 pub(crate) fn scan(args: &Args, scan: &Scan, output: &mut Output) -> Result<Exit, Failure> {
     let db = open_to_read(args)?;
     let range = range(args, &existing_family(&db, &args.cf)?, scan)?;

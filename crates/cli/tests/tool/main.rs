@@ -130,6 +130,28 @@ fn a_change_depends_on_the_value() {
 }
 
 #[test]
+fn operands_are_merged_into_a_value() {
+    let tool = Tool::new();
+    let merge = |family: &str, rest: &[&str]| tool.code(&[&["--cf", family, "merge"], rest].concat());
+    assert_eq!(merge("counts", &["k", "1"]), 2, "no store");
+    assert_eq!(merge("counts", &["--create", "sum", "k", "1"]), 1);
+    assert_eq!(merge("counts", &["--create", "add_i64", "k", "ten"]), 1);
+    assert!(!tool.path("store").exists(), "nothing is created for an operand that is refused");
+    assert_eq!(merge("counts", &["--create", "add_i64", "k", "5", "-7"]), 0);
+    assert_eq!(merge("counts", &["k", "10"]), 0);
+    assert_eq!(tool.run(&["--cf", "counts", "get", "k"]).stdout, 8i64.to_le_bytes());
+    assert_eq!(merge("counts", &["k", "ten"]), 1);
+    assert_eq!(merge("counts", &["--create", "max", "k", "1"]), 1, "another operator");
+    assert_eq!(merge("none", &["k", "1"]), 2);
+    assert_eq!(merge("tags", &["--create", "append:, ", "k", "a", "b"]), 0);
+    assert_eq!(tool.run(&["--cf", "tags", "get", "k"]).stdout, b"a, b");
+    assert_eq!(merge("sets", &["--create", "union", "k", "b", "a", "b"]), 0);
+    assert_eq!(tool.run(&["--cf", "sets", "get", "k"]).stdout, b"\x01a\x01b");
+    tool.ok(&["put", "key", "value"]);
+    assert_eq!(tool.code(&["merge", "key", "1"]), 1, "no operator");
+}
+
+#[test]
 fn records_are_popped_from_both_ends() {
     let tool = Tool::new();
     for (key, value) in [("1", "paint"), ("2", "dry"), ("3", "sell")] {
