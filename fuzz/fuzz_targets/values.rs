@@ -1,4 +1,4 @@
-//! Any bytes as a pointer into a value file, and as a value file: decoded or refused.
+//! Any bytes as a pointer into a value file, as a value file, and as a set: decoded or refused.
 //! Sums are mended after each mutation.
 #![no_main]
 
@@ -8,6 +8,7 @@ fuzz_target!(|data: &[u8]| {
     waxseal_lab::fuzz::pointer(data);
     waxseal_lab::fuzz::file(data);
     waxseal_lab::fuzz::frame(data);
+    waxseal_lab::fuzz::set(data);
 });
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, _seed: u32| {

@@ -1,10 +1,11 @@
-//! Fuzzing entry points: pointers and value files with arbitrary contents.
+//! Fuzzing entry points: pointers, value files and sets with arbitrary contents.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use waxseal_lsm::batch::BatchOperations;
 use waxseal_lsm::env::{Fs, MemoryFs, Open};
+use waxseal_lsm::merge_operator::{decode_set, encode_set};
 use waxseal_lsm::pointer::Pointer;
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::seam::Plain;
@@ -18,6 +19,15 @@ pub fn pointer(bytes: &[u8]) {
     }
     if let Ok((pointer, number)) = Pointer::decode_logged(bytes) {
         assert_eq!(pointer.encode_logged(number), bytes);
+    }
+}
+
+/// Decodes arbitrary bytes as a set of the merge operator `union`. The decoder must reject the bytes, or the elements must
+/// ascend and survive their own encoding.
+pub fn set(bytes: &[u8]) {
+    if let Ok(elements) = decode_set(bytes) {
+        assert!(elements.is_sorted_by(|a, b| a < b));
+        assert_eq!(decode_set(&encode_set(&elements)).ok(), Some(elements));
     }
 }
 
