@@ -36,12 +36,14 @@ pub fn subject(config: Config, closed: bool) -> Subject {
     world.open().expect("a new store");
     world.create_family("alpha").expect("family");
     world.create_family("back1").expect("family");
+    world.create_family(TAGS).expect("family");
     let long = if config.large > 0 { config.large + 6 } else { 30 };
     for round in 0..4 {
         for _ in 0..40 {
             let change = Change::Put(world.family_name(), world.key(), vec![round; long]);
             world.commit(vec![change], Durability::Os).expect("put");
         }
+        merge(&mut world, round);
         world.db().flush().expect("flush");
         for _ in 0..2 {
             world.db().step().expect("step");
@@ -55,7 +57,25 @@ pub fn subject(config: Config, closed: bool) -> Subject {
         };
         world.commit(vec![change], Durability::Os).expect("put");
     }
+    merge(&mut world, 4);
     Subject::of(world, closed)
+}
+
+/// The family of merge operands.
+const TAGS: &str = "tags";
+
+/// Merges operands into some keys. In the first round, half of these keys get a value first.
+fn merge(world: &mut World, round: u8) {
+    for n in 0..8 {
+        let key = || (TAGS.to_owned(), vec![b't', n]);
+        if (round, n % 2) == (0, 0) {
+            let (family, key) = key();
+            world.commit(vec![Change::Put(family, key, b"base".to_vec())], Durability::Os).expect("put");
+        }
+        let (family, key) = key();
+        let operand = vec![b'0' + round; 6];
+        world.commit(vec![Change::Merge(family, key, operand)], Durability::Os).expect("merge");
+    }
 }
 
 impl Subject {

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use waxseal_lsm::checksum::{hash, mix};
+use waxseal_lsm::merge_operator::MergeOperator;
 use waxseal_lsm::order::Order;
 use waxseal_testing::store::backwards;
 
@@ -17,6 +18,8 @@ pub type Content = BTreeMap<String, BTreeMap<Vec<u8>, Vec<u8>>>;
 #[derive(Clone, Debug)]
 pub enum Change {
     Put(String, Vec<u8>, Vec<u8>),
+    /// Appends an operand to a value, in a family whose name begins with `tags`.
+    Merge(String, Vec<u8>, Vec<u8>),
     Delete(String, Vec<u8>),
     /// From the first key up to the second one, in the order of the family; `None` is an unbounded side.
     DeleteRange(String, Option<Vec<u8>>, Option<Vec<u8>>),
@@ -146,6 +149,11 @@ fn apply(content: &mut Content, change: &Change) {
                 family.insert(key.clone(), value.clone());
             }
         }
+        Change::Merge(family, key, operand) => {
+            if let Some(family) = content.get_mut(family) {
+                family.entry(key.clone()).or_default().extend_from_slice(operand);
+            }
+        }
         Change::Delete(family, key) => {
             if let Some(family) = content.get_mut(family) {
                 family.remove(key);
@@ -170,6 +178,11 @@ pub fn order_of(family: &str) -> Order {
     if family.starts_with("back") { backwards() } else { Order::bytewise() }
 }
 
+/// Returns the merge operator of a family, which its name tells.
+pub fn merge_operator_of(family: &str) -> Option<MergeOperator> {
+    family.starts_with("tags").then(|| MergeOperator::append(""))
+}
+
 /// Returns true if a range of a family holds a key.
 pub fn is_in_range(family: &str, from: Option<&[u8]>, to: Option<&[u8]>, key: &[u8]) -> bool {
     let order = order_of(family);
@@ -192,7 +205,7 @@ fn print_of_pair(name: &str, key: &[u8], value: &[u8]) -> u64 {
 /// Returns the part of the fingerprint that a change can affect.
 fn print_of_touched(content: &Content, change: &Change) -> u64 {
     match change {
-        Change::Put(name, key, _) | Change::Delete(name, key) => {
+        Change::Put(name, key, _) | Change::Merge(name, key, _) | Change::Delete(name, key) => {
             let value = content.get(name).and_then(|family| family.get(key));
             value.map_or(0, |value| print_of_pair(name, key, value))
         }

@@ -27,7 +27,7 @@ use crate::beside;
 use crate::displaced;
 use crate::events::{self, EVENTS, Watching};
 use crate::history::History;
-use crate::oracle::{Change, Content, Oracle, order_of};
+use crate::oracle::{Change, Content, Oracle, merge_operator_of, order_of};
 
 /// One configuration; all configurations must return the same results.
 #[derive(Clone, Copy, Debug)]
@@ -314,6 +314,7 @@ impl World {
         let table_bytes = if self.config.bottom.is_some() { 32 * 1024 } else { 2048 };
         CfOptions {
             order: order_of(family),
+            merge_operator: merge_operator_of(family),
             block_bytes: self.config.block_bytes,
             restart_interval: 3,
             filter_bits: self.config.filter_bits,
@@ -439,6 +440,10 @@ impl World {
                         events::push_row(&db, &mut batch, family.name(), key, value)?;
                     }
                 }
+                Change::Merge(family, key, operand) => {
+                    let family = db.family(family).expect("family");
+                    batch.push(family.id(), Kind::Merge, key, operand, db.companions())?;
+                }
                 Change::Delete(family, key) => {
                     let family = db.family(family).expect("family");
                     batch.push(family.id(), Kind::Delete, key, &[], db.companions())?;
@@ -480,6 +485,7 @@ impl World {
                     match change {
                         Change::Put(family, key, value) => self.history.add(family, key, seqno, Some(value)),
                         Change::Delete(family, key) => self.history.add(family, key, seqno, None),
+                        Change::Merge(family, ..) => self.history.forget(family),
                         Change::DeleteRange(family, from, to) => {
                             self.history.add_range(family, from.as_deref(), to.as_deref(), seqno);
                         }
@@ -580,9 +586,10 @@ impl World {
     fn forget(&mut self, changes: &[Change]) {
         for change in changes {
             match change {
-                Change::Put(family, ..) | Change::Delete(family, _) | Change::DeleteRange(family, ..) => {
-                    self.history.forget(family);
-                }
+                Change::Put(family, ..)
+                | Change::Merge(family, ..)
+                | Change::Delete(family, _)
+                | Change::DeleteRange(family, ..) => self.history.forget(family),
                 Change::Create(_) | Change::Drop(_) => {}
             }
         }

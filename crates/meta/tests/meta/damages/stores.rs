@@ -1,5 +1,5 @@
 //! The stores that are damaged: several families, several levels, overwritten and deleted keys, range deletes in the
-//! manifest and in the log, large values, records in the log.
+//! manifest and in the log, large values, merge operands, records in the log.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,7 @@ use waxseal_lsm::db::{Db, Family, Parts, Silent};
 use waxseal_lsm::env::Machine;
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::error::Result;
+use waxseal_lsm::merge_operator::MergeOperator;
 use waxseal_lsm::names::StoreFileName;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, SealLayout, Settings};
 use waxseal_lsm::record::Kind as RecordKind;
@@ -26,6 +27,9 @@ pub(crate) const SAVED: &str = "/saved";
 pub(crate) const KEYS: u64 = 240;
 
 pub(crate) const FAMILIES: [&str; 3] = ["default", "other", "large"];
+
+/// The family with merge operands.
+const MERGED: &str = "other";
 
 /// What a store is like.
 pub(crate) struct Plan {
@@ -167,7 +171,7 @@ impl Sample {
         sample
     }
 
-    /// Overwrites a part of the keys and deletes some.
+    /// Overwrites a part of the keys, deletes some, and merges operands into some.
     fn fill(&mut self, db: &Db, round: u64) {
         for name in FAMILIES {
             let family = db.family(name).expect("family");
@@ -177,8 +181,12 @@ impl Sample {
                 let (key, drawn) = (key(n), drawn(n) >> 8);
                 let long = if name == "large" { 40 + drawn as usize % 400 } else { 30 };
                 let value = format!("round {round} of {n} {drawn:016x} {}", "abc".repeat(long / 3)).into_bytes();
-                let is_delete = round > 0 && drawn % 8 == 0;
-                self.apply(db, &family, name, key, if is_delete { None } else { Some(value) });
+                let kind = match drawn % 8 {
+                    0 if round > 0 => RecordKind::Delete,
+                    1..4 if name == MERGED => RecordKind::Merge,
+                    _ => RecordKind::Put,
+                };
+                self.apply(db, &family, name, kind, (key, value));
             }
         }
     }
@@ -198,16 +206,17 @@ impl Sample {
         FAMILIES.map(&mut delete).into()
     }
 
-    fn apply(&mut self, db: &Db, family: &Family, name: &str, key: Vec<u8>, value: Option<Vec<u8>>) {
-        let kind = if value.is_some() { RecordKind::Put } else { RecordKind::Delete };
+    fn apply(&mut self, db: &Db, family: &Family, name: &str, kind: RecordKind, (key, value): (Vec<u8>, Vec<u8>)) {
         let mut batch = Batch::new();
-        batch.push(family.id(), kind, &key, value.as_deref().unwrap_or_default(), db.companions()).expect("push");
+        let written = if kind == RecordKind::Delete { &[] } else { &value[..] };
+        batch.push(family.id(), kind, &key, written, db.companions()).expect("push");
         db.commit(&mut batch, Durability::Os).expect("commit");
         let rows = self.rows.get_mut(name).expect("family");
-        match value {
-            Some(value) => rows.insert(key, value),
-            None => rows.remove(&key),
-        };
+        match kind {
+            RecordKind::Delete => drop(rows.remove(&key)),
+            RecordKind::Merge => rows.entry(key).or_default().extend(value),
+            _ => drop(rows.insert(key, value)),
+        }
     }
 
     pub(crate) fn dir(&self) -> PathBuf {
@@ -221,7 +230,12 @@ impl Sample {
 
     pub(crate) fn parts(&self, disk: &SimFs) -> Parts {
         let large = CfOptions { large_value_bytes: 120, ..self.options.clone() };
-        let of = |name: &str| if name == "large" { large.clone() } else { self.options.clone() };
+        let merged = CfOptions { merge_operator: Some(MergeOperator::append("")), ..self.options.clone() };
+        let of = |name: &str| match name {
+            "large" => large.clone(),
+            MERGED => merged.clone(),
+            _ => self.options.clone(),
+        };
         Parts {
             env: disk.env(disk.steps() + 1),
             companions: self.companions.clone(),
