@@ -72,7 +72,8 @@ impl ColumnFamily {
     /// or a store without support for seals. Every record is checked as it is exported.
     ///
     /// By default the records keep their seals, expiry times and labels. [`Exported::left_behind`] counts the other
-    /// metadata. If the store is open for writing, an event (`Engine.Export`) records the export.
+    /// metadata. A key with merge operands is exported with its merged value. If the store is open for writing, an event
+    /// (`Engine.Export`) records the export.
     ///
     /// Costs a scan and the files. The files are durable when the call returns. A directory without its last file,
     /// `EXCHANGE`, is not an export.
@@ -80,6 +81,8 @@ impl ColumnFamily {
     /// Errors:
     /// - `Invalid`, before anything is written, for ranges that touch, or for a policy that cannot carry a key, which
     ///   the error names.
+    /// - `Invalid` for a key with merge operands under [`Versions::All`], and if its merge operator fails. The incomplete
+    ///   export is deleted.
     /// - `Invalid` for a record with an expiry time under a policy without seals, because the importing store would
     ///   never expire it. The incomplete export is deleted.
     /// - `Corruption`, with file and offset, for a record that does not match its seal.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use waxseal::exchange::ExportOptions;
+use waxseal::exchange::{ExportOptions, Policy, Versions};
 use waxseal::registry::Event;
 use waxseal::{CfOptions, ColumnFamily, Db, Durability, ErrorKind, MergeOperator, Seal, WriteOptions};
 
@@ -114,9 +114,38 @@ fn an_operand_is_logged_as_an_update_without_values() {
 }
 
 #[test]
-fn an_export_refuses_operands_and_salvage_loses_their_keys() {
+fn an_export_holds_merged_values() {
     let dir = tempfile::tempdir().unwrap();
-    let [path, saved, parcel] = ["store", "saved", "parcel"].map(|name| dir.path().join(name));
+    let parcel = |name: &str| dir.path().join(name);
+    let [db, other] = ["store", "other"].map(|name| Db::open(dir.path().join(name)).unwrap());
+    let cf = family(&db, MergeOperator::append(","));
+    let later = WriteOptions::new().expires_in(Duration::from_secs(3600));
+    for (key, options) in [("k", WriteOptions::new()), ("later", later)] {
+        cf.put_with(key, "a", options).unwrap();
+        cf.merge(key, "b").unwrap();
+        db.flush().unwrap();
+        cf.merge(key, "c").unwrap();
+    }
+    cf.merge("deleted", "a").unwrap();
+    cf.delete("deleted").unwrap();
+    let exported = cf.export(parcel("newest"), ExportOptions::new()).unwrap();
+    assert_eq!((exported.records, exported.unsealed), (2, 0), "{exported:?}");
+    let taker = other.column_family("default").unwrap();
+    assert_eq!(taker.import(parcel("newest")).unwrap().sealed, 2);
+    assert_eq!(taker.get("k").unwrap().unwrap(), "a,b,c");
+    assert_eq!(taker.get("later").unwrap().unwrap(), "a,b,c");
+    assert!(taker.get_meta("later", waxseal::meta::EXPIRY).unwrap().is_some());
+    assert_eq!(db.digest(&cf, ..).unwrap(), other.digest(&taker, ..).unwrap());
+    let refused = cf.export(parcel("all"), ExportOptions::new().versions(Versions::All)).unwrap_err();
+    assert!(refused.kind() == &ErrorKind::Invalid && refused.to_string().contains("merge operands"), "{refused}");
+    let refused = cf.export(parcel("strip"), ExportOptions::new().policy(Policy::Strip)).unwrap_err();
+    assert!(refused.to_string().contains("expires"), "{refused}");
+}
+
+#[test]
+fn a_salvage_loses_keys_of_operands() {
+    let dir = tempfile::tempdir().unwrap();
+    let [path, saved] = ["store", "saved"].map(|name| dir.path().join(name));
     let db = Db::open(&path).unwrap();
     let cf = family(&db, MergeOperator::append(","));
     cf.put("whole", "value").unwrap();
@@ -126,8 +155,6 @@ fn an_export_refuses_operands_and_salvage_loses_their_keys() {
     cf.put("merged", "a").unwrap();
     db.flush().unwrap();
     cf.merge("merged", "b").unwrap();
-    let refused = cf.export(&parcel, ExportOptions::new()).unwrap_err();
-    assert!(refused.to_string().contains("merge operands"), "{refused}");
     db.close().unwrap();
     let report = Db::salvage(&path, &saved).unwrap();
     assert_eq!(report.lost, 1, "{report:?}");

@@ -20,7 +20,7 @@ use waxseal_lsm::error::{self, Damage, Error, IoContext, Result};
 use waxseal_lsm::key_text::KeyText;
 use waxseal_lsm::names::StoreFileName;
 use waxseal_lsm::order::Order;
-use waxseal_lsm::record::{Kind, MAX_KEY_BYTES, MAX_SEQNO, Record, Seqno};
+use waxseal_lsm::record::{Kind, MAX_KEY_BYTES, MAX_SEQNO, OwnedRecord, Record, Seqno};
 use waxseal_lsm::seam::{Build, Companions, PassRecord, Plain, Protection, RecordSource, RowRewriter, is_over};
 use waxseal_lsm::sst::{Writer, WriterSettings};
 use waxseal_lsm::version::{self, Contents, Foreign, Marked};
@@ -193,12 +193,6 @@ struct Giver<'a> {
     now: u64,
 }
 
-/// Returns the error of a key with merge operands.
-fn of_operands(key: &[u8]) -> Error {
-    let key = KeyText(key);
-    Error::invalid(format!("key {key} has merge operands, which an export cannot hold: put its value first"))
-}
-
 impl Giver<'_> {
     /// Visits every record of the export after its check, with its source. Returns the number of expired values.
     fn each(&self, visit: &mut dyn FnMut(&Record<'_>, RecordSource<'_>) -> Result<()>) -> Result<u64> {
@@ -215,10 +209,6 @@ impl Giver<'_> {
                     continue;
                 }
                 check(&**protector, &record, source)?;
-                if record.kind == Kind::Merge {
-                    return Err(of_operands(record.key));
-                }
-                let is_gone = record.kind.is_value() && is_over(&**protector, &record, &|| self.now);
                 if self.request.versions == Versions::Newest {
                     if last.as_ref().is_some_and(|last| order.compare(last, record.key).is_eq()) {
                         continue;
@@ -226,12 +216,13 @@ impl Giver<'_> {
                     let key = last.get_or_insert_default();
                     key.clear();
                     key.extend_from_slice(record.key);
-                    expired += u64::from(is_gone);
-                    if record.kind == Kind::Delete || is_gone {
-                        continue;
-                    }
-                } else {
-                    expired += u64::from(is_gone);
+                }
+                let merged = if record.kind == Kind::Merge { Some(self.merged(record.key)?) } else { None };
+                let record = merged.as_ref().map_or(record, OwnedRecord::borrow);
+                let is_gone = record.kind.is_value() && is_over(&**protector, &record, &|| self.now);
+                expired += u64::from(is_gone);
+                if self.request.versions == Versions::Newest && (record.kind == Kind::Delete || is_gone) {
+                    continue;
                 }
                 if is_gone {
                     let tombstone = Record { kind: Kind::Delete, value: b"", companion: b"", ..record };
@@ -245,6 +236,20 @@ impl Giver<'_> {
             }
         }
         Ok(expired)
+    }
+
+    /// Returns the value of a key whose newest version is a merge operand, sealed after all its inputs were checked.
+    /// Errors: `Invalid` for an export of all versions, and if the operator fails; damage of any input.
+    fn merged(&self, key: &[u8]) -> Result<OwnedRecord> {
+        if self.request.versions == Versions::All {
+            let key = KeyText(key);
+            return Err(Error::invalid(format!(
+                "key {key} has merge operands, which an export of all versions cannot hold: compact its family first"
+            )));
+        }
+        let (at, mut merged) = (At::Snapshot(self.snapshot), None);
+        self.db.get(self.family, key, at, &mut |record| merged = Some(OwnedRecord::of(record)))?;
+        merged.ok_or_else(|| Error::structural("an operand that is not found again"))
     }
 
     /// Checks that the paper's form can carry every key.
