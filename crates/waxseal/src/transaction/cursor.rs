@@ -241,7 +241,8 @@ impl TransactionCursor {
     }
 }
 
-/// Notes that a cursor has passed the keys from `from` to the one that it reached, or to its limit.
+/// Adds the keys between `from` and the reached key to the cursor's validated span. Without a reached key, the span ends
+/// at the cursor's limit.
 fn note(
     state: &mut State,
     cf: &ColumnFamily,
