@@ -12,7 +12,7 @@ import build
 import stamps
 import waxread
 from backup import Backup
-from codec import COMPANION_8, COMPANION_LIST, POINTER, Cursor, Damage, Unsupported, unpack
+from codec import COMPANION_8, COMPANION_LIST, MERGE, POINTER, Cursor, Damage, Unsupported, unpack
 from frames import BATCH, LARGE, PADDING, SYNCED, TURNOVER
 from log import this_machine
 from manifest import Manifest, range_delete
@@ -157,14 +157,20 @@ class Golden(unittest.TestCase):
                     at = int(line[:6], 16)
                     data[at : at + len(row)] = row
 
-    def manifest(self, files):
+    def in_directory(self, files, look):
         with tempfile.TemporaryDirectory() as directory:
             for name, data in files.items():
                 with open(os.path.join(directory, name), "wb") as file:
                     file.write(data)
+            return look(directory)
+
+    def manifest(self, files):
+        def look(directory):
             manifest = Manifest(directory)
             manifest.check()
             return manifest
+
+        return self.in_directory(files, look)
 
 
 class RangeDeletes(Golden):
@@ -241,17 +247,31 @@ class FormatLevels(unittest.TestCase):
                 file.write(data)
 
 
+class Operands(Golden):
+    """A store with merge operands in tables and in the log."""
+
+    GOLDEN = os.path.join(os.path.dirname(__file__), "../../crates/lsm/tests/golden/operands.txt")
+
+    def test_operands_of_tables_and_of_the_log_are_merged(self):
+        def look(directory):
+            store = waxread.Store(directory)
+            live = {name: list(store.live(family)) for family, (name, _, _) in store.manifest.families.items()}
+            return live, [op.kind for op in store.log.operations]
+
+        live, logged = self.in_directory(self.files, look)
+        values = {b"default": (42).to_bytes(8, "little"), b"tags": b"a, b", b"sets": b"\1a\1b\1c"}
+        self.assertEqual({name: [(row.key, row.value) for row in rows] for name, rows in live.items()},
+                         {name: [(b"k", value)] for name, value in values.items()})
+        tables = [Table(bytes(data), name) for name, data in self.files.items() if name.endswith(".tbl")]
+        kinds = [record.kind for table in tables for record in table.records()]
+        self.assertEqual(kinds.count(MERGE), 3)
+        self.assertIn(MERGE, logged)
+
+
 class Backups(Golden):
     """A directory with two backups, as the engine wrote it: the second one shares files with the first."""
 
     GOLDEN = os.path.join(os.path.dirname(__file__), "../../crates/lsm/tests/golden/backup.txt")
-
-    def in_directory(self, files, look):
-        with tempfile.TemporaryDirectory() as directory:
-            for name, data in files.items():
-                with open(os.path.join(directory, name), "wb") as file:
-                    file.write(data)
-            return look(directory)
 
     def test_both_backups_are_whole_and_share_their_first_files(self):
         def look(directory):

@@ -10,6 +10,7 @@ mod launder;
 mod left_behind;
 mod metadata;
 mod nodes;
+mod operands;
 mod plain_node;
 mod range_deletes;
 mod repair;
