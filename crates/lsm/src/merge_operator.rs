@@ -246,7 +246,7 @@ impl MergeOperator {
     #[cold]
     fn missing(&self, key: &[u8]) -> Error {
         Error::invalid(format!(
-            "key \"{}\" needs merge operator {:?}: open the store with it in the options of the column family",
+            "key \"{}\" needs merge operator {:?}: open the store with it",
             key.escape_ascii(),
             self.name
         ))
