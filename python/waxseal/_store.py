@@ -20,7 +20,17 @@ from ._family import Batch, Family, encoded_name, family_names, open_family
 from ._files import FileStore, open_files
 from ._handles import Handles
 from ._merge import MergeCallback, Operator
-from ._options import DEFAULT_FAMILY, Comparator, Filter, FilterFunction, Opening, Order, Verify, family_options
+from ._options import (
+    DEFAULT_FAMILY,
+    Comparator,
+    Filter,
+    FilterFunction,
+    Opening,
+    Order,
+    Verify,
+    family_options,
+    format_level,
+)
 from ._pause import Pause
 from ._registry import Asker, text
 from ._snapshot import Snapshot
