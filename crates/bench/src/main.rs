@@ -133,6 +133,7 @@ impl RunLine {
                 table_bytes: self.table_kib.map(|size| size << 10),
                 level_bytes: self.level_kib.map(|size| size << 10),
                 transactional: self.bench.iter().any(|step| step.is_transactional()),
+                merging: self.bench.iter().any(|step| step.is_merging()),
                 synced: self.bench.iter().all(|step| *step == Step::FillSync),
                 own: File::read(self.settings.as_deref())?.own(),
                 ..Settings::new(self.cache_mib << 20, self.memtable_mib << 20)

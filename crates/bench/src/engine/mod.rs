@@ -81,6 +81,11 @@ impl Name {
         !matches!(self, Name::Redb | Name::Lmdb)
     }
 
+    /// Returns true for stores with merge operators.
+    pub fn merges(self) -> bool {
+        matches!(self, Name::Waxseal | Name::Plain | Name::Rocksdb | Name::RocksdbStrict)
+    }
+
     /// Returns all stores of this build.
     pub fn built() -> Vec<Name> {
         Name::value_variants().iter().copied().filter(|name| name.is_built()).collect()
@@ -158,6 +163,11 @@ pub trait Engine: Send + Sync {
 
     /// Adds 1 to a counter, atomically beside other threads.
     fn count(&self, key: &[u8]) -> Outcome<()>;
+
+    /// Adds 1 to a counter by a merge operand, without reading it. The settings are `merging`.
+    fn merge(&self, _key: &[u8]) -> Outcome<()> {
+        Err("the store has no merge operators".into())
+    }
 
     /// Reads two records and sets both to a value, in one serializable transaction, which runs again after a conflict.
     /// Returns the number of records found. The settings are `transactional`.

@@ -39,6 +39,10 @@ pub(super) fn open(dir: &Path, settings: &Settings, strict: bool) -> Outcome<Box
         options.set_track_and_verify_wals_in_manifest(track_and_verify_wals);
         options.set_paranoid_checks(paranoid_checks);
     }
+    if settings.merging {
+        // The C interface has the operator, and this crate reaches it by name only.
+        options = options.get_options_from_string("merge_operator=uint64add")?;
+    }
     let lazy = WriteOptions::default();
     let mut synced = WriteOptions::default();
     synced.set_sync(true);
@@ -186,6 +190,9 @@ store! {
     Rocks, RocksReader, DB, WriteBatchWithTransaction<false>,
     fn count(&self, _: &[u8]) -> Outcome<()> {
         Err("the store was not opened for transactions".into())
+    }
+    fn merge(&self, key: &[u8]) -> Outcome<()> {
+        Ok(self.db.merge_opt(key, 1u64.to_le_bytes(), &self.lazy)?)
     }
     fn transact(&self, _: [&[u8]; 2], _: &[u8]) -> Outcome<u64> {
         Err("the store was not opened for transactions".into())

@@ -24,6 +24,8 @@ pub struct Settings {
     pub synced: bool,
     /// True if `transact` will be called. Used only by stores that must choose at opening.
     pub transactional: bool,
+    /// True if `merge` will be called. Used only by stores with merge operators.
+    pub merging: bool,
     /// Settings of individual stores.
     pub own: Own,
 }
@@ -31,8 +33,16 @@ pub struct Settings {
 impl Settings {
     /// Returns settings with this cache and memtable, and defaults otherwise.
     pub const fn new(cache_bytes: u64, memtable_bytes: u64) -> Settings {
-        let (table_bytes, level_bytes, synced, transactional) = (None, None, false, false);
-        Settings { cache_bytes, memtable_bytes, table_bytes, level_bytes, synced, transactional, own: Own::DEFAULT }
+        Settings {
+            cache_bytes,
+            memtable_bytes,
+            table_bytes: None,
+            level_bytes: None,
+            synced: false,
+            transactional: false,
+            merging: false,
+            own: Own::DEFAULT,
+        }
     }
 }
 

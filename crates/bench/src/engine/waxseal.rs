@@ -5,7 +5,7 @@ use crate::Outcome;
 use crate::workload::touch;
 use std::path::Path;
 use std::time::Duration;
-use waxseal::{CfOptions, ColumnFamily, Compression, Db, Durability, Error};
+use waxseal::{CfOptions, ColumnFamily, Compression, Db, Durability, Error, MergeOperator};
 
 struct Waxseal {
     db: Db,
@@ -14,7 +14,8 @@ struct Waxseal {
 }
 
 pub(super) fn open(dir: &Path, settings: &Settings, plain: bool) -> Outcome<Box<dyn Engine>> {
-    let mut family = CfOptions { compression: Compression::None, ..CfOptions::default() };
+    let merge_operator = settings.merging.then(MergeOperator::add_u64);
+    let mut family = CfOptions { compression: Compression::None, merge_operator, ..CfOptions::default() };
     family.level_base_bytes = settings.level_bytes.unwrap_or(family.level_base_bytes);
     family.table_bytes = settings.table_bytes.unwrap_or(family.table_bytes).min(family.level_base_bytes);
     let builder = Db::builder(dir)
@@ -68,6 +69,10 @@ impl Engine for Waxseal {
     fn count(&self, key: &[u8]) -> Outcome<()> {
         self.records.fetch_add(key, 1)?;
         Ok(())
+    }
+
+    fn merge(&self, key: &[u8]) -> Outcome<()> {
+        Ok(self.records.merge(key, 1u64.to_le_bytes())?)
     }
 
     fn transact(&self, keys: [&[u8]; 2], value: &[u8]) -> Outcome<u64> {

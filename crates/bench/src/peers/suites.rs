@@ -93,6 +93,8 @@ pub(super) struct Group {
     pub(super) is_last: bool,
     /// Runs only on LSM trees, since the others lack the tested feature.
     pub(super) is_of_trees: bool,
+    /// Runs only on stores with merge operators.
+    pub(super) is_of_merges: bool,
     /// Prepares a store for other groups; its times are not reported.
     pub(super) only_prepares: bool,
 }
@@ -112,6 +114,7 @@ impl Group {
             is_killed: false,
             is_last: false,
             is_of_trees: false,
+            is_of_merges: false,
             only_prepares: false,
         }
     }
@@ -134,6 +137,10 @@ impl Group {
 
     fn last(self) -> Group {
         Group { is_last: true, ..self }
+    }
+
+    fn of_merges(self) -> Group {
+        Group { is_of_merges: true, ..self }
     }
 
     fn of_trees(self) -> Group {
@@ -312,7 +319,7 @@ pub(super) fn growth_prefix(num: u64) -> String {
 
 fn more(flat: Shape, deep: Shape, num: u64) -> Vec<Group> {
     use Step::{Counter, DeleteRandom, DeleteRange, FillBatch, FillRandom, FillSeq, Queue, ReadWhileWriting, Settle};
-    use Step::{TransactHigh, TransactLow, YcsbD, YcsbE, YcsbF};
+    use Step::{Merge, TransactHigh, TransactLow, YcsbD, YcsbE, YcsbF};
     let mut groups = vec![
         Group::fresh("side", flat, &[FillSeq, Settle]).prefix("seq."),
         Group::fresh("side", flat, &[FillBatch, Settle]).prefix("batch.").last(),
@@ -328,6 +335,7 @@ fn more(flat: Shape, deep: Shape, num: u64) -> Vec<Group> {
         groups.extend(steps.map(|step| Group::on("transactions", flat, &[step]).threads(threads).ops(num / 4)));
     }
     groups.push(Group::on("transactions", flat, &[DeleteRange]).ops(num / 1000).last());
+    groups.extend([1, 4].map(|threads| Group::fresh("merge", flat, &[Merge]).threads(threads).of_merges().last()));
     groups
 }
 

@@ -111,6 +111,7 @@ impl Bench {
             let mut order = self.engines.clone();
             order.rotate_left((number as usize + place) % self.engines.len());
             order.retain(|name| !group.is_of_trees || name.is_tree());
+            order.retain(|name| !group.is_of_merges || name.merges());
             let steps: Vec<String> = group.steps.iter().map(|step| group.label(*step)).collect();
             for name in order {
                 eprintln!("{suite:?} round {} {} {}", number + 1, name.text(), steps.join(","));

@@ -81,6 +81,7 @@ impl Hand<'_> {
             Step::YcsbF => self.mix(reader, share, 50, Hand::modify),
             Step::Queue => self.queue(reader, share),
             Step::Counter => self.each(share, |_, _| store.count(b"counter")),
+            Step::Merge => self.each(share, |_, _| store.merge(b"counter")),
             Step::TransactLow => self.transactions(share, num),
             Step::TransactHigh => self.transactions(share, num.min(CONTENDED)),
             Step::DeleteRange => self.each(share, |hand, _| {

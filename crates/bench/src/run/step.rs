@@ -52,6 +52,8 @@ pub enum Step {
     Queue,
     /// Adds 1 to one counter, from all threads.
     Counter,
+    /// Adds 1 to one counter by merge operands, from all threads.
+    Merge,
     /// A transaction reads and writes two records drawn uniformly.
     TransactLow,
     /// A transaction reads and writes two of a few records, so that most threads conflict.
@@ -93,6 +95,11 @@ impl Step {
     /// Returns true if a store must be opened for transactions.
     pub fn is_transactional(self) -> bool {
         matches!(self, Step::Counter | Step::TransactLow | Step::TransactHigh)
+    }
+
+    /// Returns true if a store must be opened with a merge operator.
+    pub fn is_merging(self) -> bool {
+        self == Step::Merge
     }
 
     /// Returns true if it only waits for the store, without work for the driver's threads.

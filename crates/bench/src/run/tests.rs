@@ -128,6 +128,21 @@ fn transactions_find_their_records_and_ranges_are_deleted() {
 }
 
 #[test]
+fn merges_count_in_stores_that_have_them() {
+    for name in Name::built().into_iter().filter(|name| *name != Name::Null) {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut plan = plan(name, &[Step::Merge], dir.path().into());
+        plan.settings.merging = true;
+        assert_eq!(run(&plan, &mut |_| Ok(())).is_ok(), name.merges(), "{name:?}");
+        if name.merges() {
+            let store = engine::open(name, dir.path(), &plan.settings).expect("a store");
+            let value = store.reader(View::Latest).expect("a reader").fetch(b"counter").expect("a read");
+            assert_eq!(value, Some(500u64.to_le_bytes().to_vec()), "{name:?}");
+        }
+    }
+}
+
+#[test]
 fn an_opening_that_does_not_come_first_is_refused() {
     let dir = tempfile::tempdir().expect("a directory");
     let plan = plan(Name::Null, &[Step::FillRandom, Step::Open], dir.path().into());
