@@ -409,13 +409,17 @@ fn chosen_tables_are_compacted_and_no_others() {
     assert!(!after.contains(&bottom[0]) && bottom[1..].iter().all(|number| after.contains(number)));
     assert_eq!(store.keys().len(), 300);
     // One that needs a quarantined table is not silently left.
-    store.put(b"000", b"again");
-    store.db.flush().expect("flush");
-    store.db.quarantine_tables(&store.family, &numbers(Some(6))).expect("quarantine");
-    let waiting = numbers(Some(0))[0];
-    let refused = store.db.compact_tables(&store.family, &[waiting]).unwrap_err();
+    let flushed = |value: &[u8]| {
+        store.put(b"000", value);
+        store.db.flush().expect("flush");
+        numbers(Some(0)).into_iter().max().expect("a table")
+    };
+    let older = flushed(b"again");
+    store.db.quarantine_tables(&store.family, &[older]).expect("quarantine");
+    let newer = flushed(b"and again");
+    let refused = store.db.compact_tables(&store.family, &[newer]).unwrap_err();
     assert!(refused.to_string().contains("quarantined"), "{refused}");
-    assert!(numbers(Some(0)).contains(&waiting));
+    assert!(numbers(Some(0)).contains(&newer));
 }
 
 /// The content that a reader may find: the written value, and its value after the filter.
