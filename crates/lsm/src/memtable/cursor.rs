@@ -86,9 +86,9 @@ impl MemtableCursor {
     }
 
     /// Skips deleted keys. The cursor must be at a tombstone that hides its key from a reader at `seqno`. If that
-    /// reader sees no key from there up to some later record, at most `until`, the cursor moves to that record and
-    /// returns true. The record is visible to the reader, and its key is hidden.
-    pub(crate) fn pass_deleted(&mut self, seqno: Seqno, until: Option<(&[u8], Seqno)>) -> bool {
+    /// reader sees no key from there up to some later record, at most `until`, the cursor moves to that record, past at
+    /// most `most` leaves, and returns their number. The record is visible to the reader, and its key is hidden.
+    pub(crate) fn pass_deleted(&mut self, seqno: Seqno, until: Option<(&[u8], Seqno)>, most: u32) -> Option<u32> {
         let (table, judge) = (&self.table, &self.judge);
         let met_damage = Cell::new(false);
         let is_sound = |record: &Record<'_>| {
@@ -97,14 +97,14 @@ impl MemtableCursor {
             is_sound
         };
         let until = until.map(|(key, seqno)| Probe { key, seqno });
-        let has_moved = self.walk.pass_deleted(&table.tree, seqno, until, (!self.looks_away).then_some(is_sound));
+        let passed = self.walk.pass_deleted(&table.tree, seqno, until, most, (!self.looks_away).then_some(is_sound));
         if let Some(judge) = self.judge.as_mut().filter(|_| met_damage.get()) {
             judge.closely = LEAF; // so that the walk reports the damage when it reaches the record
         }
-        if has_moved {
+        if passed.is_some() {
             self.fence.clear(); // each record was checked when its deletion was recorded
         }
-        has_moved
+        passed
     }
 
     /// Checks the record that the cursor has moved to, if the sampling selects it.

@@ -19,10 +19,6 @@ use crate::record::{Record, Seqno};
 /// Records are prefetched this many steps in advance.
 const AHEAD: usize = 6;
 
-/// Number of leaves that one call of `pass_deleted` passes. A caller with more before it learns so, and may ask the
-/// family's deleted runs.
-const MOST_PASSED: usize = 16;
-
 /// A position in a tree, which is a parameter of every call.
 #[derive(Clone, Debug)]
 pub(super) struct LeafWalk {
@@ -142,8 +138,8 @@ impl LeafWalk {
 
     /// Skips deleted keys. The walk must be at a tombstone that hides its key from a reader at `seqno`. If that reader
     /// sees no key in the rest of this leaf, the walk moves to the leaf's last record visible at `seqno`, or to that of
-    /// the last following leaf that also has no visible key (`MOST_PASSED` leaves at most), and returns true: all keys
-    /// from there back to the old position are hidden. It passes no record after `until`. `is_sound` is present if the
+    /// the last of at most `most` following leaves that also have no visible key, and returns the number of these leaves:
+    /// all keys from there back to the old position are hidden. It passes no record after `until`. `is_sound` is present if the
     /// caller checks records: only undamaged leaves are recorded for other readers. Tried once per leaf: after a failure
     /// few steps remain.
     pub(super) fn pass_deleted(
@@ -151,9 +147,10 @@ impl LeafWalk {
         tree: &RecordTree,
         seqno: Seqno,
         until: Option<Probe<'_>>,
+        most: u32,
         is_sound: Option<impl Fn(&Record<'_>) -> bool>,
-    ) -> bool {
-        let Some(mut leaf) = tree.leaf(self.leaf).filter(|_| self.may_pass()) else { return false };
+    ) -> Option<u32> {
+        let mut leaf = tree.leaf(self.leaf).filter(|_| self.may_pass())?;
         self.was_tried = true;
         let ends_before = |leaf: &Leaf| match until {
             Some(_) if planted!(DeletedLeafIgnoresItsRival, true, false) => true,
@@ -161,24 +158,23 @@ impl LeafWalk {
             None => true,
         };
         if !ends_before(leaf) {
-            return false;
+            return None;
         }
         let known = DeletedLeaf::from_word(leaf.deleted(), self.run.len()).or_else(|| self.ask(tree, leaf, is_sound));
-        let Some(mut leaf_summary) = known.filter(|leaf_summary| leaf_summary.hides_from(seqno, None)) else {
-            return false;
-        };
-        let here = self.leaf;
-        for _ in 0..MOST_PASSED {
+        let mut leaf_summary = known.filter(|leaf_summary| leaf_summary.hides_from(seqno, None))?;
+        let mut passed = 0;
+        while passed < most {
             let id = leaf.next.load(Acquire);
             let Some(next) = tree.leaf(id) else { break };
             match DeletedLeaf::from_word(next.deleted(), next.len()) {
                 Some(of_next) if of_next.hides_from(seqno, Some(leaf_summary)) && ends_before(next) => {
                     (self.leaf, leaf, leaf_summary) = (id, next, of_next);
+                    passed += 1;
                 }
                 _ => break,
             }
         }
-        if self.leaf != here {
+        if passed > 0 {
             self.run.set(&tree.records, leaf);
         }
         // Records inserted meanwhile are invisible to every current reader, and hide nothing.
@@ -187,7 +183,7 @@ impl LeafWalk {
             Some(at) => self.at = at,
             None => self.at = 0,
         }
-        true
+        Some(passed)
     }
 
     /// False if passing was already tried in this leaf.

@@ -128,14 +128,14 @@ impl MergeCursor {
 
     /// Skips deleted keys, with the merge at a tombstone that hides its key from a reader at `seqno`. If a memtable
     /// knows that this reader sees no key up to a later record before `bound`, and no other source has a record in
-    /// between, the merge moves to that record and returns true. The record is visible to the reader, and its key is
-    /// hidden.
-    pub(crate) fn pass_deleted(&mut self, seqno: Seqno, bound: Option<&[u8]>) -> bool {
-        let Some((source, rival)) = self.leader(true) else { return false };
+    /// between, the merge moves to that record, past at most `most` leaves, and returns their number. The record is
+    /// visible to the reader, and its key is hidden.
+    pub(crate) fn pass_deleted(&mut self, seqno: Seqno, bound: Option<&[u8]>, most: u32) -> Option<u32> {
+        let (source, rival) = self.leader(true)?;
         let (before, rest) = self.sources.split_at_mut(source);
-        let Some((MergeSource::Memtable(memtable), behind)) = rest.split_first_mut() else { return false };
+        let Some((MergeSource::Memtable(memtable), behind)) = rest.split_first_mut() else { return None };
         if !memtable.may_pass() {
-            return false;
+            return None;
         }
         let rival = rival.and_then(|rival| match rival.checked_sub(source + 1) {
             Some(rival) => behind.get(rival),
@@ -146,14 +146,12 @@ impl MergeCursor {
             (Some(rival), Some(bound)) if self.order.compare_internal(bound, rival).is_lt() => Some(bound),
             (rival, bound) => rival.or(bound),
         };
-        if !memtable.pass_deleted(seqno, until) {
-            return false;
-        }
+        let passed = memtable.pass_deleted(seqno, until, most)?;
         if let Some(top) = self.heap.first_mut() {
             let (key, seqno) = self.sources[source].place();
             (top.lead, top.seqno) = (self.order.lead(key), seqno);
         }
-        true
+        Some(passed)
     }
 
     /// Takes back the lent cursor, at its new position.

@@ -419,10 +419,11 @@ impl UserCursor {
                     }
                     if record.kind == Kind::Delete
                         && self.lost_ranges.is_empty()
-                        && self.inner.pass_deleted(self.seqno, bound_of(&self.bounds.1))
+                        && let Some(leaves) =
+                            self.inner.pass_deleted(self.seqno, bound_of(&self.bounds.1), deleted.most_leaves())
                     {
                         self.seen.set_by(self.inner.lead(), || self.inner.place().0);
-                        deleted.add_leaves();
+                        deleted.add_leaves(leaves);
                     }
                     if deleted.are_many()
                         && let Some(family) = self.values.as_ref().filter(|_| self.lost_ranges.is_empty())

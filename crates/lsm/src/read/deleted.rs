@@ -9,11 +9,21 @@ use crate::record::Seqno;
 /// Number of deleted keys before the family's deleted runs are asked, and again at each double of it.
 const MANY: u32 = 16;
 
+/// A leaf of a memtable whose keys are all deleted is passed as quickly as so many deleted keys.
+const KEYS_OF_A_LEAF: u32 = 4;
+
 /// The deleted keys that a cursor has walked over in a row, within one step.
-#[derive(Default)]
 pub(super) struct DeletedSteps {
     count: u32,
+    /// The count from which on the deleted runs are asked.
+    next: u32,
     walk: Option<WalkId>,
+}
+
+impl Default for DeletedSteps {
+    fn default() -> Self {
+        DeletedSteps { count: 0, next: MANY, walk: None }
+    }
 }
 
 /// How far a step passes a deleted run.
@@ -32,16 +42,22 @@ impl DeletedSteps {
         self.count = self.count.saturating_add(1);
     }
 
-    /// Counts the keys of passed leaves: enough of them that the deleted runs are asked.
+    /// Counts passed leaves.
     #[inline]
-    pub(super) fn add_leaves(&mut self) {
-        self.count = self.count.saturating_add(1).max(MANY);
+    pub(super) fn add_leaves(&mut self, leaves: u32) {
+        self.count = self.count.saturating_add(leaves.saturating_mul(KEYS_OF_A_LEAF));
+    }
+
+    /// Returns how many leaves may be passed before the deleted runs are asked: a run may lead past all of them.
+    #[inline]
+    pub(super) fn most_leaves(&self) -> u32 {
+        self.count.max(MANY)
     }
 
     /// Returns true if the deleted runs are to be asked now.
     #[inline]
     pub(super) fn are_many(&self) -> bool {
-        self.count >= MANY && self.count.is_power_of_two()
+        self.count >= self.next
     }
 
     /// Returns true if the end of these steps is the end of a run that other readers may use.
@@ -54,9 +70,10 @@ impl DeletedSteps {
     #[cold]
     #[inline(never)]
     pub(super) fn pass(&mut self, order: &Order, key: &[u8], seqno: Seqno, family: &dyn BlobReader) -> RunPassed {
+        self.next = self.count.saturating_mul(2);
         let Some((runs, view)) = family.deleted_runs() else { return RunPassed::None };
         let reader = RunReader { view, seqno };
-        if self.count == MANY {
+        if self.walk.is_none() {
             self.walk = runs.begin(order, key, reader, || family.is_current());
         }
         match runs.past(order, key, reader) {

@@ -218,7 +218,7 @@ fn looks(tree: &tree::RecordTree, told: &[&str]) {
                 seen = record.key.to_vec();
                 match record.kind {
                     Kind::Put => met.push(String::from_utf8_lossy(record.key).into_owned()),
-                    _ if walk.pass_deleted(tree, seqno, None, Some(|_: &Record<'_>| true)) => {
+                    _ if walk.pass_deleted(tree, seqno, None, 2, Some(|_: &Record<'_>| true)).is_some() => {
                         seen = walk.record(tree).unwrap().key.to_vec();
                     }
                     _ => {}

@@ -499,6 +499,8 @@ impl Opening<'_> {
         stored: &version::FamilyState,
         given: Option<MergeOperator>,
     ) -> Result<Option<MergeOperator>> {
+        // Options that an open without the operator's function has returned have its name alone.
+        let given = given.filter(|given| given.is_known() || stored.merge_operator.is_none());
         match (&stored.merge_operator, given) {
             (Some(stored_name), Some(given)) if given.name() != stored_name => Err(Error::invalid(format!(
                 "family {:?} has merge operator {stored_name:?}, and cannot be opened with {:?}",
