@@ -24,6 +24,9 @@ use crate::records::{CHUNK_BYTES, ContentId, HEADER_KEY, Header};
 /// A directory's times are not written again within this time: the granularity of `ext4`.
 const DIRECTORY_TIME_NANOS: i64 = 4_000_000;
 
+/// The format level that has range deletes, which removals of large files and of trees need.
+const LEAST_FORMAT_LEVEL: u32 = 2;
+
 /// A directory tree in a store. Clones share it and may be used from any thread.
 ///
 /// Files, directories, symbolic links, fifos and sockets are entries of one column family, ordered by path; the content
@@ -133,6 +136,12 @@ impl FileStoreOptions {
             let (least, most) = (CHUNK_BYTES.start(), CHUNK_BYTES.end());
             return Err(Error::invalid(format!("a chunk has {least} to {most} bytes, not {}", self.chunk_bytes)));
         }
+        if !db.is_read_only() && db.format_level() < LEAST_FORMAT_LEVEL {
+            return Err(Error::invalid(format!(
+                "files need a store of format level {LEAST_FORMAT_LEVEL}, and this one has {}: upgrade({LEAST_FORMAT_LEVEL}) raises it",
+                db.format_level()
+            )));
+        }
         let key = (db.store(), name.to_owned());
         let mut open = lock(&OPEN);
         let open = open.get_or_insert_default();
@@ -154,8 +163,8 @@ impl FileStore {
     /// Opens the file store in the families `name` and `name-chunks`, or creates it with the default
     /// [options](FileStoreOptions).
     ///
-    /// Errors: `Invalid` if a family of this name holds other records, or if there is none and the store was opened for
-    /// reading; `Corruption` if the header is damaged. Costs a scan of the reclaim records, which
+    /// Errors: `Invalid` if a family of this name holds other records, if there is none and the store was opened for
+    /// reading, or if the store's [format level](Db::upgrade) is 1, which has no range deletes; `Corruption` if the header is damaged. Costs a scan of the reclaim records, which
     /// are few, whatever the number of files.
     pub fn open(db: &Db, name: &str) -> Result<FileStore> {
         FileStoreOptions::new().open(db, name)

@@ -22,6 +22,9 @@ use waxseal_lsm::error::{Error, Result};
 
 const COUNT_BITS: u32 = 12;
 
+/// The longest time between two ticks of a coarse clock, in microseconds.
+pub(crate) const TICK_MICROS: u64 = 10_000;
+
 /// The latest accepted wall time: 2100-01-01, in microseconds.
 const LATEST_MICROS: u64 = 4_102_444_800_000_000;
 

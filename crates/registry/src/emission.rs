@@ -17,7 +17,7 @@ use waxseal_meta::builtin::Expiry;
 use waxseal_meta::provider::EXPIRY;
 use waxseal_meta::stamp::{self, Stamp, StampVerb, Via};
 
-use crate::clock::Time;
+use crate::clock::{TICK_MICROS, Time};
 use crate::event::{Event, LEVEL};
 use crate::key::{LogKey, put_log_key};
 use crate::operation::Operation;
@@ -85,6 +85,13 @@ fn micros(retention: Duration) -> u64 {
     u64::try_from(retention.as_micros()).unwrap_or(u64::MAX)
 }
 
+/// Returns the time to live of a value written at a time, in seconds, rounded up. The time of a commit may be a tick
+/// earlier than that from which its caller counted.
+fn seconds_left(end: u64, time: Time) -> u64 {
+    let left = end.saturating_sub(time.micros());
+    left.saturating_sub(TICK_MICROS).div_ceil(MICROS_IN_SECOND).max(u64::from(left > 0))
+}
+
 /// Returns when the row of a stamp's event may be dropped, in microseconds since 1970; `None` means never.
 pub(crate) fn expires(time: Time, retention: Option<u64>) -> Option<u64> {
     retention.map(|retention| time.micros().saturating_add(retention))
@@ -149,8 +156,7 @@ pub(crate) fn put_event(
     out.push(LEVEL);
     // Fields of a payload are in the order of their numbers.
     if let Some(end) = end_of(companion) {
-        let left = end.saturating_sub(Time(stamp.time).micros());
-        Field::Ttl(left.div_ceil(MICROS_IN_SECOND)).put(out);
+        Field::Ttl(seconds_left(end, Time(stamp.time))).put(out);
     }
     let new = match kind {
         Kind::Put if stamp.values == stamp::StampValues::Hash => ValueImage::Seal(Seal::of(key, value)),
@@ -235,8 +241,7 @@ mod tests {
         let Done { family, key, kind, value, companion, seqno } = *done;
         let mut payload = Payload::new();
         if let Some(end) = end_of(companion) {
-            let left = end.saturating_sub(Time(stamp.time).micros());
-            payload.push(Field::Ttl(left.div_ceil(MICROS_IN_SECOND)));
+            payload.push(Field::Ttl(seconds_left(end, Time(stamp.time))));
         }
         let new = |image: fn(&[u8], &[u8]) -> Image| match kind {
             Kind::Put => image(key, value),
@@ -268,6 +273,16 @@ mod tests {
         let client = who.name().to_owned();
         let key = LogKey { target, operation: operation_of(stamp.verb), time: Time(stamp.time), client, seqno };
         Event { key, payload }
+    }
+
+    #[test]
+    fn a_time_to_live_is_that_of_the_caller_though_the_tick_is_earlier() {
+        let second = MICROS_IN_SECOND;
+        for (tick, seconds) in [(0, 60), (3_000, 60), (TICK_MICROS, 60), (TICK_MICROS + 1, 61)] {
+            assert_eq!(seconds_left(70 * second + tick, Time::from_micros(10 * second)), seconds, "{tick}");
+        }
+        let short = |left| seconds_left(10 * second + left, Time::from_micros(10 * second));
+        assert_eq!([0, 1, 5_000, second].map(short), [0, 1, 1, 1]);
     }
 
     #[test]

@@ -282,7 +282,8 @@ impl Hooks {
             true => 0,
             false => planted!(SessionRowLate, who.map_or(0, |who| who.id().max(1)), self.number(who)?),
         };
-        let time = self.witness.clock.next();
+        // An old value that readers no longer saw must not be shown: it is judged at the precise time.
+        let time = if exclusive { self.witness.clock.now() } else { self.witness.clock.next() };
         for found in &mut room.found {
             (found.stamp.time, found.stamp.session) = (time.0, session);
         }

@@ -158,3 +158,13 @@ fn a_handle_beside_a_writer_keeps_its_content() {
     assert!(read(&file, 20_000) == before);
     fails(reading.stat("file"), ErrorKind::NotFound);
 }
+
+#[test]
+fn a_store_without_range_deletes_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::builder(dir.path().join("store")).format_level(1).open().unwrap();
+    let error = fails(FileStore::open(&db, "files"), ErrorKind::Invalid);
+    assert!(error.to_string().contains("upgrade(2)"), "{error}");
+    db.upgrade(2).unwrap();
+    FileStore::open(&db, "files").unwrap().write("/file", b"content").unwrap();
+}

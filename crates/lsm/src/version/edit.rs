@@ -391,8 +391,31 @@ impl EditChange {
             EditChange::TableAdded { table, .. } if table.ingest_seqno != 0 => FormatLevel::RANGES,
             EditChange::LogDeletesRanges
             | EditChange::RangeDeleteAdded { .. }
+            | EditChange::RangeDeleteRetired { .. }
             | EditChange::MergeOperatorNamed { .. } => FormatLevel::RANGES,
-            _ => FormatLevel::FIRST,
+            EditChange::FamilyCreated { .. }
+            | EditChange::FamilyDropped { .. }
+            | EditChange::TableAdded { .. }
+            | EditChange::TableRemoved { .. }
+            | EditChange::Flushed { .. }
+            | EditChange::LogStart { .. }
+            | EditChange::SegmentSealed(_)
+            | EditChange::Permanent { .. }
+            | EditChange::Counters { .. }
+            | EditChange::SegmentRetired { .. }
+            | EditChange::LogWitness { .. }
+            | EditChange::Cut { .. }
+            | EditChange::LogPoints
+            | EditChange::LostRangeAdded { .. }
+            | EditChange::LostRangeLifted { .. }
+            | EditChange::OptionsChanged { .. }
+            | EditChange::CompactionFilterNamed { .. }
+            | EditChange::Filtered { .. }
+            | EditChange::TableQuarantined { .. }
+            | EditChange::Line { .. }
+            | EditChange::LinesTakenOut { .. }
+            | EditChange::Expired { .. }
+            | EditChange::Skipped { .. } => FormatLevel::FIRST,
         }
     }
 

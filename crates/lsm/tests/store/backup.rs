@@ -524,6 +524,23 @@ fn a_mark_beside_a_store_is_removed_and_never_clears_it() {
     assert!(!named(&sim, to, ".tbl").is_empty());
 }
 
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a user's file of this name")]
+fn a_file_that_only_has_the_name_of_the_mark_stays() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = home.path().join("store");
+    let open = || Db::open(&dir, settings(), Parts { families: vec![], ..Parts::real() }).unwrap();
+    open().close().unwrap();
+    let name = dir.join("UNFINISHED");
+    std::fs::create_dir(&name).unwrap();
+    open().close().unwrap();
+    assert!(name.is_dir());
+    std::fs::remove_dir(&name).unwrap();
+    std::fs::write(&name, "my novel").unwrap();
+    open().close().unwrap();
+    assert_eq!(std::fs::read(&name).unwrap(), b"my novel");
+}
+
 /// Opens a store that logs its own work, so that a backup writes an edit into the manifest.
 fn logging(sim: &SimFs) -> Db {
     let parts = Parts { engine_log: Some(Arc::new(Scribe)), ..parts(sim.env(sim.steps())) };

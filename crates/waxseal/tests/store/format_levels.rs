@@ -53,9 +53,21 @@ fn a_store_of_an_older_level_refuses_what_it_lacks_until_it_is_upgraded() -> Res
     assert!(with_operator().open().unwrap_err().to_string().contains("upgrade(2)"));
     let (db, reader) = (Db::open(&path)?, Db::open_read_only(&path)?);
     assert_eq!((db.format_level(), reader.format_level()), (1, 1));
+    // A refused creation leaves no store behind.
+    let other = dir.path().join("other");
+    let refused = Db::builder(&other).format_level(1).column_family("counters", counters()).open();
+    assert!(refused.unwrap_err().to_string().contains("upgrade(2)"));
+    assert_eq!(
+        Db::builder(&other)
+            .column_family("counters", counters())
+            .tune(|settings| settings.error_if_exists = true)
+            .open()?
+            .format_level(),
+        2
+    );
     for unknown in [0, 3, u32::MAX] {
         assert_eq!(db.upgrade(unknown).unwrap_err().kind(), &ErrorKind::Invalid);
-        assert!(Db::builder(dir.path().join("other")).format_level(unknown).open().is_err());
+        assert!(Db::builder(dir.path().join("third")).format_level(unknown).open().is_err());
     }
     assert_eq!(reader.upgrade(2).unwrap_err().kind(), &ErrorKind::ReadOnly);
     db.upgrade(1)?;
@@ -86,7 +98,11 @@ fn stores_of_each_level_are_read_for_ever() -> Result<()> {
             fs::write(&golden, dump(&made(&dir.path().join("new"), level)?)).unwrap();
         }
         unpack(&fs::read_to_string(&golden).unwrap(), &path);
-        check(&Db::open_read_only(&path)?, level)?;
+        let has_counters = |db: &Db| db.column_families().iter().any(|family| family.name() == "counters");
+        let reader = Db::open_read_only(&path)?;
+        check(&reader, level)?;
+        assert_eq!(has_counters(&reader), level > 1);
+        drop(reader);
         let db = Db::open(&path)?;
         check(&db, level)?;
         let cf = db.column_family("default")?;

@@ -254,6 +254,10 @@ impl Opening<'_> {
         first.changes.extend((level > FormatLevel::FIRST).then_some(EditChange::FormatLevel(level)));
         first.changes.extend(version::family::creation(0, DEFAULT_FAMILY.to_owned(), &options));
         ManifestState::default().check_level(&first.changes)?;
+        // The other families are created later, and no store may be left behind if one is refused.
+        for (name, options) in &self.parts.families {
+            version::family::creation(0, name.clone(), options).try_for_each(|change| level.check(change.level()))?;
+        }
         Manifest::create(self.env(), self.dir, 1, self.env().random.uid(), &first)?;
         match recover(self.env(), self.dir)? {
             Some(found) => self.recover(&found),
@@ -270,11 +274,14 @@ impl Opening<'_> {
             return Err(Error::of(ErrorKind::FormatTooNew, what));
         }
         let mut names = self.names()?;
-        if names.contains(&StoreFileName::Unfinished) {
+        // A file of this name that is no mark is the user's, and stays.
+        let is_marked = names.contains(&StoreFileName::Unfinished)
+            && version::our_files(self.env(), self.dir)?.contains(&StoreFileName::Unfinished);
+        names.retain(|name| *name != StoreFileName::Unfinished);
+        if is_marked {
             // A copy that was killed at its end. If `CURRENT` were lost later, a restore would take the store for half
             // a copy and clear the directory.
             version::mark_finished(self.env(), self.dir)?;
-            names.retain(|name| *name != StoreFileName::Unfinished);
         }
         let next_file = Arc::new(AtomicU64::new(found.next_file));
         let counter = next_file.clone();
