@@ -83,7 +83,7 @@ impl Name {
 
     /// Returns true for stores with merge operators.
     pub fn merges(self) -> bool {
-        matches!(self, Name::Waxseal | Name::Plain | Name::Rocksdb | Name::RocksdbStrict)
+        matches!(self, Name::Null | Name::Waxseal | Name::Plain | Name::Rocksdb | Name::RocksdbStrict)
     }
 
     /// Returns all stores of this build.

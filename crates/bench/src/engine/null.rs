@@ -39,6 +39,11 @@ impl Engine for Null {
         Ok(0)
     }
 
+    fn merge(&self, key: &[u8]) -> Outcome<()> {
+        black_box(key);
+        Ok(())
+    }
+
     fn delete_range(&self, start: &[u8], end: &[u8]) -> Outcome<()> {
         black_box((start, end));
         Ok(())
