@@ -8,14 +8,16 @@ use std::str::FromStr;
 
 use serde_json::{Map, Value, json};
 use waxseal::meta::{LABELS, Labels};
-use waxseal::{CfOptions, ColumnFamily, KeyRange, KeyText, MergeOperator, Prefix, Range, Slice, encode_set};
+use waxseal::{
+    CfOptions, ColumnFamily, Contents, Db, KeyRange, KeyText, MergeOperator, Prefix, Range, Slice, encode_set,
+};
 
 use crate::args::{Args, DeleteRange, Scan, Span};
 use crate::damage::Damaged;
 use crate::expiry::ExpiryArgs;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
-use crate::store::{bytes_of, existing_family, find_family, open_to_change, open_to_fill, open_to_read, session};
+use crate::store::{bytes_of, dir, existing_family, find_family, open_to_change, open_to_fill, open_to_read, session};
 
 pub(crate) fn put(
     args: &Args,
@@ -152,10 +154,17 @@ pub(crate) fn merge(
     if let Some(operator) = create {
         encode(operator.name())?; // else a refused operand would leave a new store behind
     }
-    let db = if create.is_some() { open_to_fill(args)? } else { open_to_change(args)? };
+    let with = |operator: &MergeOperator| CfOptions { merge_operator: Some(operator.clone()), ..CfOptions::default() };
+    let db = match create {
+        None => open_to_change(args)?,
+        // A new store has the family from its first moment on, so that a refused operator leaves nothing behind.
+        Some(operator) if matches!(Db::contents(dir(args)?)?, Contents::Empty) => {
+            Db::builder(dir(args)?).column_family(&args.cf, with(operator)).open()?
+        }
+        Some(_) => open_to_fill(args)?,
+    };
     if let (Some(operator), None) = (create, find_family(&db, &args.cf)) {
-        let options = CfOptions { merge_operator: Some(operator.clone()), ..CfOptions::default() };
-        db.create_column_family(&args.cf, options)?;
+        db.create_column_family(&args.cf, with(operator))?;
     }
     let cf = existing_family(&db, &args.cf)?;
     let operator = cf.options().merge_operator.as_ref().map_or("", MergeOperator::name).to_owned();

@@ -152,6 +152,16 @@ fn operands_are_merged_into_a_value() {
 }
 
 #[test]
+fn a_new_store_has_the_operator_from_its_first_moment_on() {
+    let tool = Tool::new();
+    let long = format!("append:{}", ",".repeat(200));
+    assert_ne!(tool.code(&["merge", "--create", &long, "k", "1"]), 0);
+    assert!(!tool.path("store").exists(), "nothing is created for an operator that is refused");
+    tool.ok(&["merge", "--create", "add_i64", "visits", "5"]);
+    assert_eq!(tool.run(&["get", "visits"]).stdout, 5i64.to_le_bytes());
+}
+
+#[test]
 fn records_are_popped_from_both_ends() {
     let tool = Tool::new();
     for (key, value) in [("1", "paint"), ("2", "dry"), ("3", "sell")] {
