@@ -1,5 +1,7 @@
 """The fsspec file system: fsspec's own tests, and what they do not ask."""
 
+import errno
+import gzip
 import os
 import pickle
 import subprocess
@@ -57,6 +59,19 @@ def fs(path):
     fs = WaxsealFileSystem(path, skip_instance_cache=True)
     yield fs
     fs.close()
+
+
+def in_child(work):
+    """Runs a function in a forked child, and returns the child's status."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+            os._exit(0)
+        except BaseException as error:
+            print(repr(error), file=sys.stderr, flush=True)
+            os._exit(1)
+    return os.waitpid(child, 0)[1]
 
 
 def tree(fs):
@@ -341,17 +356,35 @@ def test_forked_workers_read(fs):
             fs.pipe_file("new", b"")
 
     for _ in range(2):
-        child = os.fork()
-        if child == 0:
-            try:
-                work()
-                os._exit(0)
-            except BaseException as error:
-                print(repr(error), file=sys.stderr, flush=True)
-                os._exit(1)
-        assert os.waitpid(child, 0)[1] == 0
+        assert in_child(work) == 0
     file.seek(0)
     assert file.read() == content and changed.read() == b"other"
     file.close()
     changed.close()
     fs.pipe_file("new", b"1")
+
+
+def test_file_systems_of_open_stores_are_not_shared(path):
+    with waxseal.memory() as one, waxseal.memory() as other:
+        first, second = WaxsealFileSystem(one), WaxsealFileSystem(other)
+        first.pipe_file("file", b"1")
+        assert not second.exists("file") and first != second and len({first, second}) == 2
+    for content in (b"1", b"2"):
+        with waxseal.open(path) as db:
+            fs = WaxsealFileSystem(store=db)
+            fs.pipe_file("file", content)
+            assert fs.cat_file("file") == content
+
+
+def test_a_relative_store_is_made_absolute(tmp_path, monkeypatch):
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        monkeypatch.chdir(tmp_path / folder)
+        fs = WaxsealFileSystem("store")
+        assert fs._store == os.fspath(tmp_path / folder / "store")
+        assert fs is WaxsealFileSystem(f"../{folder}/store")
+        monkeypatch.chdir(tmp_path)
+        assert pickle.loads(pickle.dumps(fs))._store == fs._store
+    with pytest.raises(ValueError, match="name the store"):
+        WaxsealFileSystem("")
+    WaxsealFileSystem.clear_instance_cache()

@@ -25,7 +25,8 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
 
 try:
     from fsspec.core import has_magic  # type: ignore[import-untyped]
-    from fsspec.spec import AbstractBufferedFile, AbstractFileSystem  # type: ignore[import-untyped]
+    from fsspec.spec import AbstractBufferedFile, AbstractFileSystem, _Cached  # type: ignore[import-untyped]
+    from fsspec.utils import tokenize  # type: ignore[import-untyped]
 except ImportError as _error:
     raise ImportError("waxseal.fs needs fsspec: pip install waxseal[fs]") from _error
 
@@ -63,7 +64,26 @@ def split_url(url: str) -> Tuple[str, str]:
     return "/".join(parts), ""
 
 
-class WaxsealFileSystem(AbstractFileSystem):  # type: ignore[misc]
+class _CachedByStore(_Cached):  # type: ignore[misc]
+    """Caches file systems by the directory of the store. fsspec identifies arguments by their `repr`, which is the same
+    for two stores in memory, for a store and the same store opened again, and for a relative path after `chdir`."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        store = args[0] if args else kwargs.get("store")
+        if isinstance(store, DB):
+            made = super().__call__(*args, **{**kwargs, "skip_instance_cache": True})
+            made._fs_token_ = tokenize(made._fs_token_, id(store))
+            return made
+        if isinstance(store, (str, os.PathLike)) and os.fspath(store):
+            directory = os.path.realpath(store)
+            if args:
+                args = (directory, *args[1:])
+            else:
+                kwargs["store"] = directory
+        return super().__call__(*args, **kwargs)
+
+
+class WaxsealFileSystem(AbstractFileSystem, metaclass=_CachedByStore):  # type: ignore[misc]
     """The files of a store: of a directory, or of a `DB` that is open.
 
     `name` is the family of the files. With `read_only` the store is read beside its writer. `auto_mkdir` creates the
