@@ -388,3 +388,54 @@ def test_a_relative_store_is_made_absolute(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="name the store"):
         WaxsealFileSystem("")
     WaxsealFileSystem.clear_instance_cache()
+
+
+def test_a_transaction_commits_what_is_buffered(fs):
+    fs.pipe_file("b", b"0")
+    with fs.transaction:
+        with gzip.GzipFile(fileobj=fs.open("a.gz", "wb"), mode="wb") as file:  # leaves its file open
+            file.write(b"compressed")
+        left = [fs.open("b", "ab"), fs.open("c", "wb")]
+        for file in left:
+            file.write(b"123")
+    assert gzip.decompress(fs.cat_file("a.gz")) == b"compressed"
+    assert fs.cat_file("b") == b"0123" and fs.cat_file("c") == b"123"
+    for file in left:
+        with pytest.raises(ValueError):
+            file.write(b"too late")
+        file.close()
+    file = fs.open("d", "wb")
+    file.write(b"4")
+    file.commit()
+    file.close()
+    assert fs.cat_file("d") == b"4" and fs.cat_file("b") == b"0123" and fs.cat_file("c") == b"123"
+
+
+def test_a_transaction_leaves_out_what_was_discarded(fs):
+    with fs.transaction:
+        for name, mode in (("a", "wb"), ("b", "ab"), ("c", "xb")):
+            with pytest.raises(KeyError):
+                with fs.open(name, mode) as file:
+                    file.write(b"never")
+                    raise KeyError
+        fs.pipe_file("z", b"kept")
+    assert fs.ls("", detail=False) == ["/z"]
+    with pytest.raises(KeyError):
+        with fs.transaction:
+            file = fs.open("a", "wb")
+            raise KeyError
+    with pytest.raises(ValueError):
+        file.write(b"never")
+    file.close()
+    assert fs.ls("", detail=False) == ["/z"]
+
+
+def test_a_transaction_creates_a_path_once(fs):
+    with pytest.raises(FileExistsError):
+        with fs.transaction:
+            fs.pipe_file("file", b"1", mode="create")
+            fs.pipe_file("file", b"2", mode="create")
+    assert fs.cat_file("file") == b"1"
+    with fs.transaction, pytest.raises(FileExistsError) as caught:
+        fs.pipe_file("file", b"3", mode="create")
+    assert caught.value.errno == errno.EEXIST and fs.cat_file("file") == b"1"

@@ -375,7 +375,8 @@ class WaxsealFileSystem(AbstractFileSystem, metaclass=_CachedByStore):  # type: 
         """Writes a whole file; with the mode "create" only if it does not exist."""
         path = self._strip_protocol(path)
         if self._intrans:
-            super().pipe_file(path, value, mode=mode, **kwargs)
+            with self.open(path, "xb" if mode == "create" else "wb", **kwargs) as file:
+                file.write(value)
             return
         files = self.files(writing=True)
         self._make_parent(files, path)
@@ -436,6 +437,7 @@ class WaxsealFile(AbstractBufferedFile):  # type: ignore[misc]
         self._reader: Optional[OpenFile] = None
         self._writer: Optional[FileWriter] = None
         self._appended: List[bytes] = []
+        self._is_discarded = False
         if mode == "rb":
             self._reader = fs.files().open(path)
             self._seen = self._reader.stat()
@@ -475,7 +477,13 @@ class WaxsealFile(AbstractBufferedFile):  # type: ignore[misc]
         return True
 
     def commit(self) -> None:
-        """Gives the file its content."""
+        """Gives the file its content, unless it was discarded."""
+        if self._is_discarded:
+            return
+        if not self.forced:
+            self.flush(force=True)
+            if self.autocommit:
+                return  # the flush has committed
         if self._writer is not None:
             self._writer.finish()
         else:
@@ -483,7 +491,8 @@ class WaxsealFile(AbstractBufferedFile):  # type: ignore[misc]
             self.fs.files(writing=True).append(self.path, data)
 
     def discard(self) -> None:
-        """Leaves the old file."""
+        """Leaves the old file. Later writes are refused."""
+        self._is_discarded = self.forced = True
         self._appended = []
         if self._writer is not None:
             self._writer.discard()
