@@ -439,3 +439,29 @@ def test_a_transaction_creates_a_path_once(fs):
     with fs.transaction, pytest.raises(FileExistsError) as caught:
         fs.pipe_file("file", b"3", mode="create")
     assert caught.value.errno == errno.EEXIST and fs.cat_file("file") == b"1"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_fork_commits_no_file_of_its_parent(fs):
+    fs.pipe({"a": b"0", "w": b"0"})
+    files = [fs.open("a", "ab"), fs.open("w", "wb")]
+    for file in files:
+        file.write(b"1")
+    fs.close()
+
+    def work():
+        for file in files:
+            for call in (lambda: file.write(b"2"), lambda: file.flush(force=True), file.commit):
+                with pytest.raises(waxseal.ClosedError, match="fork"):
+                    call()
+            file.close()
+            assert file.closed
+        assert fs.cat_file("a") == b"0" and fs.cat_file("w") == b"0"
+
+    assert in_child(work) == 0
+    assert fs.cat_file("a") == b"0" and fs.cat_file("w") == b"0"
+    files[0].close()
+    assert fs.cat_file("a") == b"01"
+    files[1].discard()
+    files[1].close()

@@ -31,7 +31,7 @@ except ImportError as _error:
     raise ImportError("waxseal.fs needs fsspec: pip install waxseal[fs]") from _error
 
 from . import DB, open as open_store
-from ._errors import FileError, file_error
+from ._errors import CLOSED, FileError, file_error, make_error
 from ._files import FileInfo, FileStore, FileWriter, OpenFile
 
 __all__ = ["WaxsealFile", "WaxsealFileSystem"]
@@ -418,6 +418,7 @@ class WaxsealFile(AbstractBufferedFile):  # type: ignore[misc]
     A file that is read keeps its content when the path is replaced or removed. A file that is written appears whole
     when it is closed, or when its transaction ends; `discard`, and an exception in its `with` block, leave the old
     file. Text modes close it then, as on every file system of fsspec. An appended file is committed when it is closed.
+    A forked child cannot write a file that its parent opened, and its `close` commits nothing.
     """
 
     DEFAULT_BLOCK_SIZE = 1 << 20
@@ -466,7 +467,18 @@ class WaxsealFile(AbstractBufferedFile):  # type: ignore[misc]
         assert self._reader is not None
         return self._reader.read(start, end - start)
 
+    def _check_process(self) -> None:
+        if self._process != os.getpid():
+            raise make_error(CLOSED, f"{self.path!r} was opened before a fork: open it again in this process")
+
+    def write(self, data: Any) -> int:
+        """Appends bytes, and returns their number."""
+        self._check_process()
+        written: int = super().write(data)
+        return written
+
     def _upload_chunk(self, final: bool = False) -> bool:
+        self._check_process()
         data = self.buffer.getvalue()
         if self._writer is not None:
             self._writer.write(data)
@@ -480,6 +492,7 @@ class WaxsealFile(AbstractBufferedFile):  # type: ignore[misc]
         """Gives the file its content, unless it was discarded."""
         if self._is_discarded:
             return
+        self._check_process()
         if not self.forced:
             self.flush(force=True)
             if self.autocommit:
@@ -500,6 +513,9 @@ class WaxsealFile(AbstractBufferedFile):  # type: ignore[misc]
     def close(self) -> None:
         """Closes the file; one that is written is committed, unless a transaction does that."""
         if self.closed:
+            return
+        if self.mode != "rb" and self._process != os.getpid():
+            self.closed = True
             return
         try:
             super().close()
