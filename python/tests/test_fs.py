@@ -465,3 +465,42 @@ def test_a_fork_commits_no_file_of_its_parent(fs):
     assert fs.cat_file("a") == b"01"
     files[1].discard()
     files[1].close()
+
+
+def test_damage_is_not_absence(path):
+    with waxseal.open(path) as db:
+        fs = WaxsealFileSystem(db)
+        tree(fs)
+        fs.pipe({"a/b/three": b"3", "a/z": b""})
+        assert not fs.exists("absent") and not fs.exists("top/below") and not fs.isdir("absent/a")
+        assert fs.isdir("a") and not fs.isfile("a") and not fs.isfile("absent")
+        rows = db.family("files")
+        for key in (b"top", b"a\0b"):
+            assert rows[key]
+            rows[key] = b"\x01\x09"
+        for call in (fs.exists, fs.lexists, fs.isfile, fs.isdir):
+            with pytest.raises(waxseal.CorruptionError):
+                call("top")
+        for start in ("", "a"):
+            with pytest.raises(waxseal.CorruptionError):
+                list(fs.walk(start))
+        assert list(fs.walk("absent")) == []
+        with pytest.raises(FileNotFoundError):
+            list(fs.walk("absent", on_error="raise"))
+        names, damaged, entries = [], 0, db.files().list("a")
+        while True:
+            try:
+                names.append(next(entries)[0])
+            except waxseal.CorruptionError:
+                damaged += 1
+            except StopIteration:
+                break
+        assert names == [b"one", b"z"] and damaged == 1
+
+
+def test_a_closed_store_is_not_an_empty_one():
+    with waxseal.memory() as db:
+        fs = WaxsealFileSystem(db)
+    for call in (fs.exists, fs.isdir, fs.isfile):
+        with pytest.raises(waxseal.ClosedError):
+            call("file")

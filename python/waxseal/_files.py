@@ -162,12 +162,7 @@ class FileStore(_Files):
     def _entries(self, name: str, path: bytes, more: Tuple[Any, ...]) -> Iterator[Tuple[bytes, FileInfo]]:
         handle = C.c_void_p()
         self._call(name, path, None, path, len(path), *more, C.byref(handle))
-        return self._steps(_c.Owned(handle.value, "waxseal_file_list_destroy"))
-
-    def _steps(self, entries: _c.Owned) -> Iterator[Tuple[bytes, FileInfo]]:
-        entry = _abi.waxseal_file_entry_t()
-        while self._handles.call("waxseal_file_list_next", entries.handle, C.byref(entry)) == _abi.WAXSEAL_OK:
-            yield _c.bytes_of(entry.name), _info(entry.info)
+        return _Entries(self._handles, _c.Owned(handle.value, "waxseal_file_list_destroy"))
 
     def read(self, path: FilePath) -> bytes:
         """Returns the content of a file as it was committed last. Every byte is verified."""
@@ -317,6 +312,21 @@ class FileStore(_Files):
     def _change(self, name: str, path: FilePath, *arguments: Any) -> None:
         data = os.fsencode(path)
         self._call(name, data, data, len(data), *arguments)
+
+
+class _Entries(Iterator[Tuple[bytes, FileInfo]]):
+    """Entries of a tree. A damaged entry raises `CorruptionError`, and the next step continues behind it, which a
+    generator could not do."""
+
+    def __init__(self, handles: Handles, owned: _c.Owned) -> None:
+        self._handles = handles
+        self._owned = owned
+
+    def __next__(self) -> Tuple[bytes, FileInfo]:
+        entry = _abi.waxseal_file_entry_t()
+        if self._handles.call("waxseal_file_list_next", self._owned.handle, C.byref(entry)) != _abi.WAXSEAL_OK:
+            raise StopIteration
+        return _c.bytes_of(entry.name), _info(entry.info)
 
 
 class OpenFile(_Files):

@@ -31,7 +31,7 @@ except ImportError as _error:
     raise ImportError("waxseal.fs needs fsspec: pip install waxseal[fs]") from _error
 
 from . import DB, open as open_store
-from ._errors import CLOSED, FileError, file_error, make_error
+from ._errors import CLOSED, CorruptionError, FileError, LockedError, file_error, make_error
 from ._files import FileInfo, FileStore, FileWriter, OpenFile
 
 __all__ = ["WaxsealFile", "WaxsealFileSystem"]
@@ -233,6 +233,39 @@ class WaxsealFileSystem(AbstractFileSystem, metaclass=_CachedByStore):  # type: 
         if found["islink"]:
             found["destination"] = os.fsdecode(self.files().read_link(path))
         return found
+
+    def exists(self, path: str, **kwargs: Any) -> bool:
+        """Returns whether a path exists. Damage and other failures raise."""
+        return self._kind(path) is not None
+
+    def isdir(self, path: str) -> bool:
+        """Returns whether a path is a directory. Damage and other failures raise."""
+        return self._kind(path) == "directory"
+
+    def isfile(self, path: str) -> bool:
+        """Returns whether a path is a file. Damage and other failures raise."""
+        return self._kind(path) == "file"
+
+    def _kind(self, path: str) -> Optional[str]:
+        """Returns the kind of a path, None if it does not exist."""
+        path = self._strip_protocol(path)
+        try:
+            return self.files().stat(path).kind
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def walk(
+        self, path: str, maxdepth: Optional[int] = None, topdown: bool = True, on_error: Any = "omit", **kwargs: Any
+    ) -> Iterator[Any]:
+        """Walks over the directories of a tree. `on_error` concerns missing paths; damage always raises."""
+
+        def failed(error: OSError) -> None:
+            if on_error == "raise" or isinstance(error, (CorruptionError, LockedError)):
+                raise error
+            if callable(on_error):
+                on_error(error)
+
+        yield from super().walk(path, maxdepth=maxdepth, topdown=topdown, on_error=failed, **kwargs)
 
     def ls(self, path: str, detail: bool = True, **kwargs: Any) -> List[Any]:
         """Lists a directory, at one point in time; a file is its own list."""
