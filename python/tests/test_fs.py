@@ -504,3 +504,32 @@ def test_a_closed_store_is_not_an_empty_one():
     for call in (fs.exists, fs.isdir, fs.isfile):
         with pytest.raises(waxseal.ClosedError):
             call("file")
+
+
+def test_several_sources_are_renamed(fs):
+    tree(fs)
+    fs.makedirs("t")
+    with pytest.raises(NotImplementedError):
+        fs.mv("a", "t", recursive=True, maxdepth=1)
+    fs.makedirs("o/one")
+    fs.pipe_file("o/one/deep", b"4")
+    before = fs.find("", detail=True, withdirs=True)
+    for sources, error in ((["a/one", "o/one"], FileExistsError), (["a/one", "absent"], FileNotFoundError)):
+        with pytest.raises(error):
+            fs.mv(sources, "t", recursive=True)
+    with pytest.raises(ValueError):
+        fs.mv(["a", "o"], ["t/a"])
+    assert fs.find("", detail=True, withdirs=True) == before
+    fs.mv(["a", "a/b", "o/one", "top"], "t", recursive=True)
+    assert fs.find("") == ["/t/a/b/two", "/t/a/one", "/t/one/deep", "/t/top"]
+    assert fs.info("t/a/b/two")["ino"] == before["/a/b/two"]["ino"]
+    fs.mv(["t/top", "t/a"], ["up", "o/b"])
+    fs.mv("t/*", "/")
+    assert fs.find("") == ["/o/b/b/two", "/o/b/one", "/one/deep", "/up"]
+
+
+def test_a_path_below_another_is_removed_with_it(fs):
+    tree(fs)
+    fs.pipe({"a-b": b"", "c": b"", "d": b""})
+    fs.rm(["a", "a/b", "a-b", "c"], recursive=True)
+    assert fs.find("", withdirs=True) == ["/", "/d", "/top"]

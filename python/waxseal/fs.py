@@ -362,31 +362,55 @@ class WaxsealFileSystem(AbstractFileSystem, metaclass=_CachedByStore):  # type: 
     _rm = rm_file
 
     def rm(self, path: Any, recursive: bool = False, maxdepth: Optional[int] = None) -> None:
-        """Removes files; with `recursive` directories with everything below them, each in one atomic step."""
+        """Removes files; with `recursive` directories with everything below them, each in one atomic step. A path below
+        another one is removed with it."""
         if maxdepth is not None:
             super().rm(path, recursive=recursive, maxdepth=maxdepth)
             return
         files = self.files(writing=True)
-        for one in self.expand_path(path):
-            if recursive:
+        paths = self.expand_path(path)
+        if recursive:
+            for one in _tops(paths):
                 files.remove_tree(one)
-            else:
+        else:
+            for one in paths:
                 files.remove(one)
 
     def mv(
         self, path1: Any, path2: Any, recursive: bool = False, maxdepth: Optional[int] = None, **kwargs: Any
     ) -> None:
         """Renames a file or a tree in one atomic step, into a directory if that exists. Lists and patterns are moved
-        one by one."""
-        if not isinstance(path1, (str, os.PathLike)) or has_magic(os.fspath(path1)) or maxdepth is not None:
-            super().mv(path1, path2, recursive=recursive, maxdepth=maxdepth, **kwargs)
+        one by one: into a directory, or to the paths of a list of the same length. A path below another one moves with
+        it. Sources that would meet at one path raise `FileExistsError` before any is moved."""
+        if maxdepth is not None:
+            raise NotImplementedError("mv moves whole trees, and has no maxdepth")
+        files = self.files(writing=True)
+        if not isinstance(path1, (str, os.PathLike)) or has_magic(os.fspath(path1)):
+            self._move_all(files, path1, path2)
             return
         old, new = self._strip_protocol(path1), self._strip_protocol(path2)
-        files = self.files(writing=True)
         if os.fspath(path2).endswith("/") or self.isdir(new):
             new = self._strip_protocol(new + "/" + old.rsplit("/", 1)[-1])
         self._make_parent(files, new)
         files.rename(old, new)
+
+    def _move_all(self, files: FileStore, sources: Any, target: Any) -> None:
+        if isinstance(target, list):
+            if not isinstance(sources, list) or len(sources) != len(target):
+                raise ValueError("a list of targets needs a list of sources of the same length")
+            moves = list(zip(self._strip_protocol(sources), self._strip_protocol(target)))
+        else:
+            directory = self._strip_protocol(target).rstrip("/")
+            moves = [(old, f"{directory}/{old.rsplit('/', 1)[-1]}") for old in _tops(self.expand_path(sources))]
+        found: Dict[str, str] = {}
+        for old, new in moves:
+            files.stat(old)
+            if new in found:
+                raise file_error(errno.EEXIST, f"{found[new]!r} and {old!r} would both become {new!r}")
+            found[new] = old
+        for old, new in moves:
+            self._make_parent(files, new)
+            files.rename(old, new)
 
     def mv_file(self, path1: str, path2: str, **kwargs: Any) -> None:
         """Renames a file or a tree in one atomic step."""
@@ -567,6 +591,19 @@ class WaxsealFile(AbstractBufferedFile):  # type: ignore[misc]
 def _names(path: str) -> List[str]:
     """Returns the names in a path."""
     return [name for name in path.split("/") if name]
+
+
+def _tops(paths: List[str]) -> List[str]:
+    """Returns the paths that are not below another one."""
+    every = set(paths)
+    return [path for path in paths if every.isdisjoint(_above(path))]
+
+
+def _above(path: str) -> Iterator[str]:
+    """Returns the directories above a path."""
+    while path != "/":
+        path = path.rpartition("/")[0] or "/"
+        yield path
 
 
 def _opened(store: str, mode: str) -> Optional[DB]:
