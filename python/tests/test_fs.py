@@ -533,3 +533,23 @@ def test_a_path_below_another_is_removed_with_it(fs):
     fs.pipe({"a-b": b"", "c": b"", "d": b""})
     fs.rm(["a", "a/b", "a-b", "c"], recursive=True)
     assert fs.find("", withdirs=True) == ["/", "/d", "/top"]
+
+
+def test_a_url_makes_no_store_in_a_damaged_one(path):
+    url = f"waxseal://{path}/a/b.txt"
+    with fsspec.open(url, "wb", auto_mkdir=True) as file:
+        file.write(b"content")
+    fsspec.url_to_fs(url)[0].close()
+    os.remove(os.path.join(path, "CURRENT"))
+    before = sorted(os.listdir(path))
+    assert split_url(url) == (path, "a/b.txt")
+    with pytest.raises(waxseal.Error):
+        with fsspec.open(url, "wb", auto_mkdir=True) as file:
+            file.write(b"content")
+    assert not os.path.exists(os.path.join(path, "a")) and set(before) <= set(os.listdir(path))
+    WaxsealFileSystem.clear_instance_cache()
+
+
+def test_a_directory_with_logs_of_others_is_no_store(tmp_path):
+    (tmp_path / "000012.log").write_bytes(b"a log of another program")
+    assert split_url(f"{tmp_path}/new/a") == (f"{tmp_path}/new", "a")

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import threading
 from datetime import datetime, timezone
 from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
@@ -42,6 +43,10 @@ _SCHEME = PROTOCOL + "://"
 #: The file that every store has.
 _MARK = "CURRENT"
 
+#: Other files of stores, and how they begin.
+_STORE_FILE = re.compile(r"MANIFEST-\d{6,}|\d{6,}\.(tbl|val|log|ring)")
+_MAGIC = b"WAXSEAL"
+
 #: Stores that this module opened, by process, directory and mode. File systems of one store share them, since only one
 #: handle of a store may write.
 _stores: Dict[Tuple[int, str, str], DB] = {}
@@ -51,17 +56,36 @@ _lock = threading.RLock()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
+
 def split_url(url: str) -> Tuple[str, str]:
-    """Divides a URL, or what follows its scheme, into the directory of the store and the path in it."""
+    """Divides a URL, or what follows its scheme, into the directory of the store and the path in it. The store may be
+    damaged: opening it then says so."""
     rest = url[len(_SCHEME) :] if url.startswith(_SCHEME) else url
     parts = rest.rstrip("/").split("/")
     for end in range(1, len(parts) + 1):
         store = "/".join(parts[:end])
         if not store:
             continue
-        if os.path.exists(os.path.join(store, _MARK)) or not os.path.exists(store):
+        if os.path.exists(os.path.join(store, _MARK)) or not os.path.exists(store) or _is_damaged(store):
             return store, "/".join(parts[end:])
     return "/".join(parts), ""
+
+
+def _is_damaged(directory: str) -> bool:
+    """Returns whether a directory without `CURRENT` has other files of a store."""
+    try:
+        names = os.listdir(directory)
+    except OSError:
+        return False
+    return any(_is_store_file(os.path.join(directory, name)) for name in names if _STORE_FILE.fullmatch(name))
+
+
+def _is_store_file(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(_MAGIC)) == _MAGIC
+    except OSError:
+        return False
 
 
 class _CachedByStore(_Cached):  # type: ignore[misc]
