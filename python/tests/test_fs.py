@@ -535,6 +535,35 @@ def test_a_path_below_another_is_removed_with_it(fs):
     assert fs.find("", withdirs=True) == ["/", "/d", "/top"]
 
 
+def test_integers_that_do_not_fit_are_refused():
+    with waxseal.memory() as db:
+        files = db.files()
+        files.write("file", b"content", mode=0o600, mtime_ns=-5)
+        before = files.stat("file")
+        assert before.mtime_ns == -5
+        with files.open("file", "r+") as file, files.writer("other") as writer:
+            for error, call in [
+                (OverflowError, lambda: files.truncate("file", 2**64 + 5)),
+                (ValueError, lambda: files.truncate("file", -1)),
+                (OverflowError, lambda: file.truncate(2**64)),
+                (ValueError, lambda: file.read(-1, 10)),
+                (ValueError, lambda: file.read(0, -1)),
+                (OverflowError, lambda: file.read(2**64, 1)),
+                (OverflowError, lambda: file.write(b"x", 2**64)),
+                (OverflowError, lambda: writer.skip(2**64 + 1)),
+                (OverflowError, lambda: files.set_attributes("file", mode=2**32 + 0o644)),
+                (ValueError, lambda: files.set_attributes("file", uid=-1)),
+                (OverflowError, lambda: files.set_attributes("file", gid=2**32)),
+                (OverflowError, lambda: files.set_attributes("file", mtime_ns=2**63)),
+                (OverflowError, lambda: files.write("file", b"", mtime_ns=-(2**63) - 1)),
+                (OverflowError, lambda: db.files("more", chunk_bytes=2**32 + 4096)),
+                (TypeError, lambda: file.truncate(1.5)),
+            ]:
+                with pytest.raises(error):
+                    call()
+        assert files.stat("file") == before and files.read("file") == b"content" and files.read("other") == b""
+
+
 def test_a_url_makes_no_store_in_a_damaged_one(path):
     url = f"waxseal://{path}/a/b.txt"
     with fsspec.open(url, "wb", auto_mkdir=True) as file:

@@ -10,6 +10,7 @@ import ctypes as C
 import errno
 import json
 import os
+from operator import index
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 from . import _abi, _c
@@ -185,7 +186,7 @@ class FileStore(_Files):
 
     def truncate(self, path: FilePath, size: int) -> None:
         """Sets the length of a file. A longer file ends in zeros."""
-        self._change("waxseal_files_truncate", path, size)
+        self._change("waxseal_files_truncate", path, _number(size, "a size"))
 
     def mkdir(self, path: FilePath, *, mode: Optional[int] = None, parents: bool = False) -> None:
         """Creates a directory. With `parents` also the directories above it, and succeeds if it exists."""
@@ -349,12 +350,13 @@ class OpenFile(_Files):
 
     def read(self, offset: int, length: int) -> bytes:
         """Returns up to `length` bytes from a position: fewer at the end of the file only."""
-        return self._content("waxseal_file_read", self._path, offset, length)
+        first, count = _number(offset, "an offset"), _number(length, "a length")
+        return self._content("waxseal_file_read", self._path, first, count)
 
     def write(self, content: Buffer, offset: int) -> None:
         """Writes at a position, or at the end if the mode is "a"."""
         value = _c.lent(content, "content")
-        self._call("waxseal_file_write", self._path, value, len(value), offset)
+        self._call("waxseal_file_write", self._path, value, len(value), _number(offset, "an offset"))
 
     def append(self, content: Buffer) -> int:
         """Writes at the end. Returns the position."""
@@ -364,7 +366,7 @@ class OpenFile(_Files):
 
     def truncate(self, size: int) -> None:
         """Sets the length. A longer file ends in zeros."""
-        self._call("waxseal_file_set_len", self._path, size)
+        self._call("waxseal_file_set_len", self._path, _number(size, "a size"))
 
     def flush(self) -> None:
         """Commits all changes of the file in one step."""
@@ -409,7 +411,7 @@ class FileWriter(_Files):
 
     def skip(self, length: int) -> None:
         """Appends zeros. Whole chunks of them become a hole, which takes no space."""
-        self._call("waxseal_file_writer_skip", self._path, length)
+        self._call("waxseal_file_writer_skip", self._path, _number(length, "a length"))
 
     def finish(self) -> FileInfo:
         """Gives the file its content, in one atomic step. Returns its attributes."""
@@ -442,9 +444,19 @@ class FileWriter(_Files):
 
 def open_files(handles: Handles, db: int, name: str, chunk_bytes: Optional[int]) -> FileStore:
     """Opens the file store in the family `name` of a store."""
-    data = encoded_name(name)
-    made = handles.made("waxseal_files_open", db, data, len(data), chunk_bytes or 0, destroy="waxseal_files_destroy")
+    data, chunk = encoded_name(name), _number(chunk_bytes or 0, "a chunk size", 32)
+    made = handles.made("waxseal_files_open", db, data, len(data), chunk, destroy="waxseal_files_destroy")
     return FileStore(handles, made)
+
+
+def _number(value: int, what: str, bits: int = 64) -> int:
+    """Returns an unsigned integer. `ctypes` would cut one that does not fit, without an error."""
+    number = index(value)
+    if number < 0:
+        raise ValueError(f"{what} is not negative, but {number} is")
+    if number >> bits:
+        raise OverflowError(f"{what} has at most {bits} bits, and {number} has {number.bit_length()}")
+    return number
 
 
 def _attributes(
@@ -455,11 +467,15 @@ def _attributes(
         (mode, "mode", _abi.WAXSEAL_FILE_SET_MODE),
         (uid, "uid", _abi.WAXSEAL_FILE_SET_UID),
         (gid, "gid", _abi.WAXSEAL_FILE_SET_GID),
-        (mtime_ns, "mtime_nanos", _abi.WAXSEAL_FILE_SET_MTIME),
     ):
         if value is not None:
-            setattr(attributes, field, value)
+            setattr(attributes, field, _number(value, f"a {field}", 32))
             attributes.set |= flag
+    if mtime_ns is not None:
+        if not -(1 << 63) <= index(mtime_ns) < 1 << 63:
+            raise OverflowError(f"a time is a signed integer of 64 bits, and {mtime_ns} is none")
+        attributes.mtime_nanos = mtime_ns
+        attributes.set |= _abi.WAXSEAL_FILE_SET_MTIME
     return attributes
 
 
