@@ -582,3 +582,36 @@ def test_a_url_makes_no_store_in_a_damaged_one(path):
 def test_a_directory_with_logs_of_others_is_no_store(tmp_path):
     (tmp_path / "000012.log").write_bytes(b"a log of another program")
     assert split_url(f"{tmp_path}/new/a") == (f"{tmp_path}/new", "a")
+
+
+def test_a_store_commits_its_open_files_when_it_is_closed(path):
+    with waxseal.open(path) as db:
+        files = db.files()
+        files.write("a", b"1")
+        kept = [files.open("a", "a"), files.open("w", "w"), files.open("a", "r")]
+        kept[0].append(b"2")
+        kept[1].write(b"3", 1)
+    for file in kept:
+        try:
+            file.close()
+        except waxseal.ClosedError:
+            pass
+    with waxseal.open(path) as db:
+        assert db.files().read("a") == b"12" and db.files().read("w") == b"\x003"
+
+
+def test_a_store_that_cannot_commit_an_open_file_reports_it(path, monkeypatch):
+    db = waxseal.open(path)
+    files = db.files()
+    broken, other = files.open("broken", "w"), files.open("other", "w")
+    other.write(b"1", 0)
+
+    def fail():
+        raise waxseal.Error("no space")
+
+    monkeypatch.setattr(broken, "flush", fail)
+    with pytest.raises(waxseal.Error, match="no space"):
+        db.close()
+    assert db.closed
+    with waxseal.open(path) as db:
+        assert db.files().read("other") == b"1"

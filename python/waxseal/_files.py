@@ -340,7 +340,8 @@ class OpenFile(_Files):
     def __init__(self, handles: Handles, owned: _c.Owned, path: bytes, writes: bool) -> None:
         super().__init__(handles, owned)
         self._path = path
-        self._writes = writes
+        if writes:
+            handles.changing.add(self)
 
     def stat(self) -> FileInfo:
         """Returns the attributes, with changes that wait in memory."""
@@ -376,9 +377,10 @@ class OpenFile(_Files):
         """Commits all changes and gives the file back. A second call does nothing."""
         if self._owned.handle:
             try:
-                if self._writes:
+                if self in self._handles.changing:
                     self.flush()
             finally:
+                self._handles.changing.discard(self)
                 self._owned.end()
 
     def __enter__(self) -> Self:

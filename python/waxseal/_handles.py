@@ -10,12 +10,16 @@ import atexit
 import ctypes as C
 import os
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING, Any, Optional
 
 from . import _abi, _c
 from ._backend import backend
-from ._errors import Error, MakeError
+from ._errors import ClosedError, Error, MakeError
 from ._options import Opening
+
+if TYPE_CHECKING:
+    from ._files import OpenFile
+
 
 class Handles:
     """The shared state of a store's objects: they keep the store open, and are closed with it."""
@@ -30,15 +34,18 @@ class Handles:
         self.filters = opening.filters
         #: Merge operators of families, likewise.
         self.operators = opening.operators
+        #: Open files that may have changes in memory.
+        self.changing: weakref.WeakSet[OpenFile] = weakref.WeakSet()
         _open.add(self)
 
     def close(self) -> None:
-        """Closes the store. In a forked child it does nothing to the store.
+        """Commits the changes of open files and closes the store. In a forked child it does nothing to the store.
 
         A callback of the store cannot close it: the store then stays open.
         """
         if self.store.closed:
             return
+        failed = self._flush_files() if self.store.here else None
         status, error = _abi.WAXSEAL_OK, C.c_void_p()
         if self.store.here:
             status = _c.function("waxseal_close")(self.db, C.byref(error))
@@ -46,7 +53,22 @@ class Handles:
             self.store.close()
             _open.discard(self)
         if status < 0 and status != _abi.WAXSEAL_CLOSED:  # another thread closed it first
-            raise _c.failure(status, error, self.make)
+            closing = _c.failure(status, error, self.make)
+            raise failed or closing
+        if failed is not None:
+            raise failed
+
+    def _flush_files(self) -> Optional[Error]:
+        """Commits the changes of open files. Returns the first error; another thread may close files or the store."""
+        first = None
+        for file in list(self.changing):
+            try:
+                file.flush()
+            except ClosedError:
+                pass
+            except Error as error:
+                first = first or error
+        return first
 
     def __del__(self) -> None:
         try:

@@ -111,7 +111,8 @@ class DB(Family, Asker, Transacting):
         return self._handles.store.closed
 
     def close(self) -> None:
-        """Closes the store and every object made from it. All writes are then durable. A second call does nothing.
+        """Closes the store and every object made from it, and commits the changes of open files before. All writes are
+        then durable. A second call does nothing.
 
         Raises the error that prevented a write from becoming durable; the store is closed in that case too.
         """
