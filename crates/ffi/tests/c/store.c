@@ -158,8 +158,7 @@ static void a_format_level_is_raised(void) {
     CHECK(level == 2);
     CHECK_OK(waxseal_close(db, &error));
     CHECK_FAILS(WAXSEAL_CLOSED, waxseal_upgrade(db, 2, &error));
-    waxseal_db_destroy(db);
-    waxseal_options_destroy(options);
+    CHECK_OK(waxseal_options_destroy(options));
 }
 
 static void options_are_heard(void) {
