@@ -139,9 +139,9 @@ impl LeafWalk {
     /// Skips deleted keys. The walk must be at a tombstone that hides its key from a reader at `seqno`. If that reader
     /// sees no key in the rest of this leaf, the walk moves to the leaf's last record visible at `seqno`, or to that of
     /// the last of at most `most` following leaves that also have no visible key, and returns the number of these leaves:
-    /// all keys from there back to the old position are hidden. It passes no record after `until`. `is_sound` is present if the
-    /// caller checks records: only undamaged leaves are recorded for other readers. Tried once per leaf: after a failure
-    /// few steps remain.
+    /// all keys from there back to the old position are hidden. It passes no record after `until`. `is_sound` is present
+    /// if the caller checks records: only undamaged leaves are recorded for other readers. Tried once per leaf: after a
+    /// failure few steps remain.
     pub(super) fn pass_deleted(
         &mut self,
         tree: &RecordTree,
