@@ -74,10 +74,10 @@ const RUNS: &[Run] = &[
     // A planted bug affects its whole process, so that tests of these names run apart.
     Run {
         face: Face::Rust,
-        name: "tables packed with zstd",
+        name: "a store packed with zstd",
         program: Program::Planted,
-        arguments: &["--lib", "--test", "simulation", "--", "packed", "sst::tests::rebuild"],
-        needs: Some(("crates/lsm/src/sst", "mod")),
+        arguments: &["--test", "simulation", "--", "packed"],
+        needs: Some(("crates/meta/tests/simulation", "packed")),
     },
     Run {
         face: Face::Rust,
@@ -117,8 +117,9 @@ const RUNS: &[Run] = &[
     },
 ];
 
-/// The build for all runs with planted bugs or zstd, which no plain build has: zstd builds C. All these runs choose the
-/// same packages and features, since cargo compiles the engine once for each set of features.
+/// The build for all runs with planted bugs, or with a simulated store in zstd; the engine's unit tests have zstd in every
+/// build. All these runs choose the same packages and features, since cargo compiles the engine once for each set of
+/// features.
 const PLANTED: &[&str] = &[
     "test",
     "-p",

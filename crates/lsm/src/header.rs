@@ -88,7 +88,7 @@ impl FileHeader {
 
     /// Returns the incompatible features of this kind of file that this build supports.
     fn known(kind: FileKind) -> u32 {
-        let zstd = if FileHeader::may_be_packed(kind) && cfg!(feature = "zstd") { ZSTD_FRAMES } else { 0 };
+        let zstd = if FileHeader::may_be_packed(kind) && crate::zstd::AVAILABLE { ZSTD_FRAMES } else { 0 };
         zstd | if kind == FileKind::Table { CUT_INDEX } else { 0 }
     }
 

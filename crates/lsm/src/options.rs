@@ -383,7 +383,7 @@ impl CfOptions {
     pub fn missing_codec(&self) -> Option<&'static str> {
         let packed = [Some(self.compression), self.bottom_compression];
         packed.into_iter().flatten().find_map(|one| match one {
-            Compression::Zstd(_) if !cfg!(feature = "zstd") => Some("zstd"),
+            Compression::Zstd(_) if !crate::zstd::AVAILABLE => Some("zstd"),
             Compression::Lz4 if !cfg!(feature = "lz4") => Some("lz4"),
             _ => None,
         })

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::options::{Compression, KIB};
 use crate::planted;
+use crate::zstd::{self, Compressor, LoadedDictionary};
 
 /// Codec: uncompressed.
 pub(in crate::sst) const PLAIN: u8 = 0;
@@ -44,8 +45,7 @@ pub(in crate::sst) fn most_unpacked(stored_len: u64) -> u64 {
 /// The dictionary of a table, ready for compression and decompression.
 pub struct Dictionary {
     bytes: Vec<u8>,
-    #[cfg(feature = "zstd")]
-    unpack: Option<zstd::zstd_safe::DDict<'static>>,
+    loaded: Option<LoadedDictionary>,
 }
 
 impl Dictionary {
@@ -54,20 +54,12 @@ impl Dictionary {
         if bytes.is_empty() || bytes.len() > MOST_BYTES {
             return Err(Error::structural("a dictionary has another length than one may have"));
         }
-        Ok(Dictionary {
-            #[cfg(feature = "zstd")]
-            unpack: zstd::zstd_safe::DDict::try_create(bytes),
-            bytes: bytes.to_vec(),
-        })
+        Ok(Dictionary { loaded: LoadedDictionary::load(bytes), bytes: bytes.to_vec() })
     }
 
     /// Returns the dictionary of a table whose own cannot be read: every decompression with it fails.
     pub(in crate::sst) fn lost() -> Dictionary {
-        Dictionary {
-            bytes: Vec::new(),
-            #[cfg(feature = "zstd")]
-            unpack: None,
-        }
+        Dictionary { bytes: Vec::new(), loaded: None }
     }
 
     /// Replaces a corrupt dictionary by a lost one: this loses the blocks that need it, but not the table. Errors: any
@@ -81,11 +73,7 @@ impl Dictionary {
 
     /// Returns true if this is a valid dictionary in the trainer's format. Arbitrary bytes are unlikely to pass.
     pub(in crate::sst) fn is_trained(&self) -> bool {
-        #[cfg(feature = "zstd")]
-        let loads = self.unpack.is_some();
-        #[cfg(not(feature = "zstd"))]
-        let loads = false;
-        loads && self.bytes.starts_with(&MAGIC)
+        self.loaded.is_some() && self.bytes.starts_with(&MAGIC)
     }
 
     /// Returns false for a lost dictionary.
@@ -105,11 +93,7 @@ impl Dictionary {
 
     /// Its size in memory.
     pub(in crate::sst) fn memory(&self) -> usize {
-        #[cfg(feature = "zstd")]
-        let unpack = self.unpack.as_ref().map_or(0, |unpack| unpack.sizeof());
-        #[cfg(not(feature = "zstd"))]
-        let unpack = 0;
-        self.bytes.len() + unpack
+        self.bytes.len() + self.loaded.as_ref().map_or(0, LoadedDictionary::memory)
     }
 }
 
@@ -117,19 +101,13 @@ impl Dictionary {
 pub(crate) struct Packer {
     compression: Compression,
     dictionary: Option<Arc<Dictionary>>,
-    #[cfg(feature = "zstd")]
-    context: Option<zstd::zstd_safe::CCtx<'static>>,
+    zstd: Compressor,
 }
 
 impl Packer {
     /// Creates a packer without a dictionary.
     pub(crate) fn new(compression: Compression) -> Packer {
-        Packer {
-            compression,
-            dictionary: None,
-            #[cfg(feature = "zstd")]
-            context: None,
-        }
+        Packer { compression, dictionary: None, zstd: Compressor::default() }
     }
 
     /// Sets the dictionary, before any block is compressed. Only zstd uses it.
@@ -161,16 +139,10 @@ impl Packer {
         }
     }
 
-    #[cfg(feature = "zstd")]
     fn pack_zstd(&mut self, level: i32, body: &[u8], out: &mut Vec<u8>) -> Result<Option<u8>> {
-        if self.context.is_none() {
-            self.context = Some(context(level, self.dictionary.as_deref())?);
-        }
-        let Some(context) = &mut self.context else { return Ok(None) };
         let start = out.len();
-        out.resize(start + zstd::zstd_safe::compress_bound(body.len()), 0);
-        let length = context.compress2(&mut out[start..], body).map_err(|code| refused("packing", code))?;
-        out.truncate(start + length);
+        let dictionary = self.dictionary.as_deref().map(Dictionary::bytes);
+        let length = self.zstd.compress(level, dictionary, body, out)?;
         if length <= body.len() - body.len() / 8 && may_unpack_to(body.len(), length) {
             return Ok(Some(ZSTD));
         }
@@ -178,76 +150,21 @@ impl Packer {
         // If zstd exceeds the compression ratio that readers accept, use LZ4, whose ratio is within that limit.
         if length < body.len() / 8 && cfg!(feature = "lz4") { pack_lz4(body, out) } else { Ok(None) }
     }
-
-    #[cfg(not(feature = "zstd"))]
-    fn pack_zstd(&mut self, _: i32, _: &[u8], _: &mut Vec<u8>) -> Result<Option<u8>> {
-        Err(Error::invalid("this build is one without the feature `zstd`"))
-    }
-}
-
-/// Creates a context for a level and a dictionary. Frames do not store a dictionary id, since each table has its own
-/// dictionary.
-#[cfg(feature = "zstd")]
-fn context(level: i32, dictionary: Option<&Dictionary>) -> Result<zstd::zstd_safe::CCtx<'static>> {
-    use zstd::zstd_safe::{CCtx, CParameter};
-    let mut context = CCtx::try_create().ok_or_else(|| Error::invalid("no memory for packing with zstd"))?;
-    let set = context
-        .set_parameter(CParameter::CompressionLevel(level))
-        .and_then(|_| context.set_parameter(CParameter::DictIdFlag(false)))
-        .and_then(|_| dictionary.map_or(Ok(0), |dictionary| context.load_dictionary(dictionary.bytes())));
-    set.map(|_| context).map_err(|code| refused("setting up", code))
-}
-
-#[cfg(feature = "zstd")]
-#[cold]
-fn refused(what: &str, code: usize) -> Error {
-    Error::invalid(format!("{what} with zstd: {}", zstd::zstd_safe::get_error_name(code)))
 }
 
 /// Decompresses a frame to exactly the length of `out`.
-#[cfg(feature = "zstd")]
 pub(in crate::sst) fn unpack_zstd(packed: &[u8], dictionary: Option<&Dictionary>, out: &mut [u8]) -> Result<()> {
-    use std::cell::RefCell;
-    use zstd::zstd_safe::DCtx;
-    thread_local! {
-        static CONTEXT: RefCell<Option<DCtx<'static>>> = const { RefCell::new(None) };
+    match dictionary.map(|dictionary| &dictionary.loaded) {
+        None => zstd::decompress(packed, None, out),
+        Some(Some(loaded)) => zstd::decompress(packed, Some(loaded), out),
+        Some(None) if zstd::AVAILABLE => Err(Error::structural("a block is packed with a dictionary that is damaged")),
+        Some(None) => zstd::decompress(packed, None, out),
     }
-    CONTEXT.with_borrow_mut(|context| {
-        if context.is_none() {
-            *context = DCtx::try_create();
-        }
-        let Some(context) = context else { return Err(Error::invalid("no memory for unpacking with zstd")) };
-        let wanted = out.len();
-        let length = match dictionary.map(|dictionary| &dictionary.unpack) {
-            None => context.decompress(out, packed),
-            Some(Some(dictionary)) => context.decompress_using_ddict(out, packed, dictionary),
-            Some(None) => return Err(Error::structural("a block is packed with a dictionary that is damaged")),
-        };
-        match length {
-            Ok(length) if length == wanted => Ok(()),
-            _ => Err(Error::structural("a block does not unpack to what its handle says")),
-        }
-    })
-}
-
-#[cfg(not(feature = "zstd"))]
-pub(in crate::sst) fn unpack_zstd(_: &[u8], _: Option<&Dictionary>, _: &mut [u8]) -> Result<()> {
-    Err(Error::of(
-        crate::error::ErrorKind::FormatTooNew,
-        "a block is packed with zstd, and this build is one without the feature `zstd`",
-    ))
 }
 
 /// Returns the decompressed length that a frame declares, if it is within the accepted ratio.
-#[cfg(feature = "zstd")]
 pub(in crate::sst) fn zstd_length(packed: &[u8]) -> Option<usize> {
-    let length = zstd::zstd_safe::get_frame_content_size(packed).ok()??;
-    usize::try_from(length).ok().filter(|length| may_unpack_to(*length, packed.len()))
-}
-
-#[cfg(not(feature = "zstd"))]
-pub(in crate::sst) fn zstd_length(_: &[u8]) -> Option<usize> {
-    None
+    zstd::declared_length(packed).filter(|length| may_unpack_to(*length, packed.len()))
 }
 
 /// Decompresses into a buffer that is enlarged until it suffices, up to the maximum that the bytes can decompress to.

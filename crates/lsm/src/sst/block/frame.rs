@@ -371,7 +371,7 @@ mod tests {
         if cfg!(feature = "lz4") {
             codecs.push(Compression::Lz4);
         }
-        if cfg!(feature = "zstd") {
+        if crate::zstd::AVAILABLE {
             codecs.push(Compression::Zstd(3));
         }
         proptest::sample::select(codecs)

@@ -188,7 +188,7 @@ impl FoundMetadata {
                 properties: None,
                 index: None,
                 dictionary: None,
-                may_have_dictionary: cfg!(feature = "zstd")
+                may_have_dictionary: crate::zstd::AVAILABLE
                     && header.is_none_or(|header| header.incompatible & ZSTD_FRAMES != 0),
                 may_be_cut,
                 data_end: size,

@@ -10,9 +10,9 @@ use crate::error::Result;
 use crate::options::{Compression, KIB};
 use crate::sst::block::codec::{Dictionary, Packer};
 use crate::sst::block::frame::{StoredBlock, check_frame, read_framed};
+use crate::zstd;
 
 /// Maximum length of a trained dictionary. Training aims at an eighth of the samples' length.
-#[cfg(feature = "zstd")]
 const TRAINED_BYTES: usize = 16 * KIB;
 
 /// Maximum and minimum total length of the samples.
@@ -103,21 +103,8 @@ fn trained(samples: &[u8], lengths: &[usize]) -> Option<Dictionary> {
     if samples.len() < LEAST_SAMPLE_BYTES || lengths.iter().sum::<usize>() != samples.len() {
         return None;
     }
-    let bytes = train(samples, lengths)?;
+    let bytes = zstd::train(TRAINED_BYTES.min(samples.len() / 8), samples, lengths)?;
     Dictionary::of(&bytes).ok()
-}
-
-#[cfg(feature = "zstd")]
-fn train(samples: &[u8], lengths: &[usize]) -> Option<Vec<u8>> {
-    let mut bytes = vec![0; TRAINED_BYTES.min(samples.len() / 8)];
-    let length = zstd::zstd_safe::train_from_buffer(&mut bytes[..], samples, lengths).ok()?;
-    bytes.truncate(length);
-    Some(bytes)
-}
-
-#[cfg(not(feature = "zstd"))]
-fn train(_: &[u8], _: &[usize]) -> Option<Vec<u8>> {
-    None
 }
 
 /// Appends the body of a block.
