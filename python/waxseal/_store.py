@@ -336,9 +336,9 @@ class DB(Family, Asker, Transacting):
     def upgrade(self, level: int) -> None:
         """Raises the format level of the store, for good: older versions of the library refuse to open it from then on.
 
-        Level 2 adds range deletes, merge operators and ingested table files. A store is created with the newest level, or
-        with that of `open`'s `format_level`; opening it with a newer version changes nothing. A store of the level or a
-        higher one stays as it is. Durable when the call returns.
+        Level 2 adds range deletes, merge operators, ingested table files and the change feed. A store is created with the
+        newest level, or with that of `open`'s `format_level`; opening it with a newer version changes nothing. A store of
+        the level or a higher one stays as it is. Durable when the call returns.
         """
         self._handles.call("waxseal_upgrade", self._handles.db, format_level(level))
 

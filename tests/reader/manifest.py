@@ -4,6 +4,7 @@ import re
 from collections import namedtuple
 
 from codec import HEADER_BYTES, PAGE, Cursor, Damage, Unsupported, header, read_file, read_named
+from feed import Feed
 from frames import BATCH, EDITS, SYNCED, frame_at, mark, marks_at
 from sums import hash
 from table import ledger
@@ -63,6 +64,7 @@ class Manifest:
         self.expiries = {}  # number of a table -> how many of its records expire, the least and the greatest expiry
         self.lines = {}  # number -> bytes
         self.line = 0  # the greatest number of a line that was given
+        self.feed = Feed()
 
     def read(self, data):
         if header(data, self.file, b"M") != self.uid:
@@ -209,6 +211,8 @@ class Manifest:
                 if family not in self.families:
                     raise c.damage(f"options of family {family}, which is gone")
                 self.families[family] = (*self.families[family][:2], options)
+            elif tag == 48:
+                self.feed.change(c)
             elif tag % 2:
                 continue  # may be skipped
             else:

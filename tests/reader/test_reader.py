@@ -582,6 +582,26 @@ class Stores(unittest.TestCase):
         self.assertEqual(run(store(True, [build.field(43, build.varint(7), options)]), "list")[0], 3)
         self.assertEqual(run(store(True, [build.field(43, build.varint(0), options, b"\0")]), "list")[0], 3)
 
+    def test_what_is_kept_for_the_change_feed_is_decoded_or_refused(self):
+        def feed(kind, *numbers, rest=b""):
+            return build.field(48, *(build.varint(number) for number in (kind, *numbers)), rest)
+
+        def code(*edits):
+            return run(store(True, list(edits)), "list")[0]
+
+        id, name = b"\1" * 16, build.blob(b"copy")
+        begun, cursor = feed(1, 3, 4, rest=id), feed(6, 9, 1, rest=id + name)
+        table = feed(5, 9, 0, 1, 1, 7, 100, 9, 1, rest=b"\2" * 16 + bytes(8) + build.varint(8) + b"\3" * 16)
+        dropped = feed(5, 9, 2, 0, rest=name + build.blob(b"wax.bytewise"))
+        kept = (feed(2, 6), feed(3, 70, 0, 64, 9, 1, rest=bytes(8)), feed(4, 1, 7, 9), feed(4, 0, 8, 9))
+        self.assertEqual(code(begun, *kept, table, dropped, cursor, feed(7, rest=name), feed(2, 0)), 0)
+        for wrong in ([begun] * 2, [feed(1, 4, 3, rest=id)], [feed(3, 70, 9, 8, 9, 1, rest=bytes(8))],
+                      [feed(3, 70, 0, 64, 0, 1, rest=bytes(8))], [feed(4, 2, 7, 9)], [feed(2, 2**57)],
+                      [feed(7, rest=name)], [feed(6, 9, 1, rest=id + build.blob(b"\xff"))],
+                      [feed(2, 6, rest=b"\0")]):  # fmt: skip
+            self.assertEqual(code(*wrong), 3, wrong)
+        self.assertNotIn(code(feed(8)), (0, 3))
+
     def test_filters_are_named_and_what_they_dropped_is_summed(self):
         def named(family, name):
             return build.field(39, build.varint(family), build.blob(name))

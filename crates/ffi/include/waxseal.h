@@ -3167,6 +3167,38 @@ int32_t waxseal_options_set_engine_events(waxseal_options_t *options, size_t eve
 int32_t waxseal_options_set_engine_event_age(waxseal_options_t *options, uint64_t micros);
 
 /**
+ * Bytes of the newest log that are kept for the change feed, without a cursor. Default 0: what cursors and readers
+ * need.
+ *
+ * One thread at a time.
+ */
+int32_t waxseal_options_set_keep_log_bytes(waxseal_options_t *options, uint64_t bytes);
+
+/**
+ * Age up to which log is kept for the change feed, in microseconds, whatever `waxseal_options_set_keep_log_bytes`.
+ * Default 0; `UINT64_MAX` keeps all.
+ *
+ * One thread at a time.
+ */
+int32_t waxseal_options_set_keep_log_age(waxseal_options_t *options, uint64_t micros);
+
+/**
+ * Maximum bytes of log that cursors and readers of the change feed keep. A cursor that needs older log has fallen
+ * behind. Default 16 GiB.
+ *
+ * One thread at a time.
+ */
+int32_t waxseal_options_set_cursor_log_bytes(waxseal_options_t *options, uint64_t bytes);
+
+/**
+ * Maximum age of log that cursors and readers of the change feed keep, in microseconds. Default `UINT64_MAX`: no age
+ * limit.
+ *
+ * One thread at a time.
+ */
+int32_t waxseal_options_set_cursor_log_age(waxseal_options_t *options, uint64_t micros);
+
+/**
  * Creates write options with all defaults.
  *
  * Thread-safe. On success the caller owns `*options` and frees it with `waxseal_write_options_destroy`. Errors:
@@ -3332,9 +3364,9 @@ int32_t waxseal_options_json(const waxseal_db_t *db, waxseal_bytes_t **text, wax
 
 /**
  * Changes an option of a store while it is open. Name and value are texts as of `waxseal_options_json`:
- * `background_bytes_per_second`, `cache_bytes`, `chronicle_lines`, `durability` ("buffered", "os" or "sync"),
- * `engine_events`, `engine_event_age_micros`, `manifest_bytes`, `subcompactions` or `trash_bytes`. The store does not
- * record it.
+ * `background_bytes_per_second`, `cache_bytes`, `chronicle_lines`, `cursor_log_age_micros`, `cursor_log_bytes`,
+ * `durability` ("buffered", "os" or "sync"), `engine_events`, `engine_event_age_micros`, `manifest_bytes`,
+ * `subcompactions` or `trash_bytes`. The store does not record it.
  *
  * Thread-safe. Errors: `WAXSEAL_INVALID` for another name, for an invalid value, and for `cache_bytes` of a cache that
  * others may share; `WAXSEAL_CLOSED`.
@@ -3355,8 +3387,8 @@ int32_t waxseal_format_level(const waxseal_db_t *db, uint32_t *level, waxseal_er
 
 /**
  * Raises the format level of a store, for good: versions of this library that do not know the level refuse to open the
- * store from then on. Level 2 adds range deletes, merge operators and ingested table files. Does nothing if the store
- * has the level or a higher one. Durable when the call returns; costs two fsyncs.
+ * store from then on. Level 2 adds range deletes, merge operators, ingested table files and the change feed. Does
+ * nothing if the store has the level or a higher one. Durable when the call returns; costs two fsyncs.
  *
  * Thread-safe. Errors: `WAXSEAL_INVALID` for an unknown level; `WAXSEAL_READ_ONLY`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
  */

@@ -62,7 +62,8 @@ fn fixed(metrics: &Metrics) -> Vec<(&'static str, u64)> {
         visible_seqno, snapshots, oldest_snapshot_nanos, oldest_cursor_nanos, background_pauses, flushes, flushed_bytes, compactions, moves, compacted_read, compacted_written,
         subcompactions, paced_nanos, stalls, stall_nanos, longest_stall_nanos, manifest_rotations,
         operands_folded, merge_failures, mended, adopted, values_moved, values_unreadable, filter_dropped, filter_changed, filter_failures,
-        filter_unreadable, expired, dropped_tables, dropped_bytes, pinned_bytes, open_tables,
+        filter_unreadable, expired, dropped_tables, dropped_bytes, pinned_bytes,
+        kept_log_bytes, kept_files, change_cursors, oldest_change_cursor_nanos, open_tables,
         open_files, index_bytes;
         wal: mapped, frames, frame_bytes, filler_bytes, large_frames, drains, groups, syncs, turnovers,
             recycled, waits_for_room, waits_for_segment, longest_wait_nanos, live_bytes, needed_bytes,
@@ -121,9 +122,9 @@ calls! {
     }
 
     /// Changes an option of a store while it is open. Name and value are texts as of `waxseal_options_json`:
-    /// `background_bytes_per_second`, `cache_bytes`, `chronicle_lines`, `durability` ("buffered", "os" or "sync"),
-    /// `engine_events`, `engine_event_age_micros`, `manifest_bytes`, `subcompactions` or `trash_bytes`. The store does not
-    /// record it.
+    /// `background_bytes_per_second`, `cache_bytes`, `chronicle_lines`, `cursor_log_age_micros`, `cursor_log_bytes`,
+    /// `durability` ("buffered", "os" or "sync"), `engine_events`, `engine_event_age_micros`, `manifest_bytes`,
+    /// `subcompactions` or `trash_bytes`. The store does not record it.
     ///
     /// Thread-safe. Errors: `WAXSEAL_INVALID` for another name, for an invalid value, and for `cache_bytes` of a cache that
     /// others may share; `WAXSEAL_CLOSED`.
@@ -144,8 +145,8 @@ calls! {
     }
 
     /// Raises the format level of a store, for good: versions of this library that do not know the level refuse to open
-    /// the store from then on. Level 2 adds range deletes, merge operators and ingested table files. Does nothing if the
-    /// store has the level or a higher one. Durable when the call returns; costs two fsyncs.
+    /// the store from then on. Level 2 adds range deletes, merge operators, ingested table files and the change feed. Does
+    /// nothing if the store has the level or a higher one. Durable when the call returns; costs two fsyncs.
     ///
     /// Thread-safe. Errors: `WAXSEAL_INVALID` for an unknown level; `WAXSEAL_READ_ONLY`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
     fn waxseal_upgrade(db: *mut waxseal_db_t, level: u32) {

@@ -55,6 +55,24 @@ setters! {
     /// days; `UINT64_MAX` means no age limit.
     fn waxseal_options_set_engine_event_age(options: *mut waxseal_options_t, micros: u64) =>
         engine_event_age = if micros == u64::MAX { Duration::MAX } else { Duration::from_micros(micros) };
+
+    /// Bytes of the newest log that are kept for the change feed, without a cursor. Default 0: what cursors and readers
+    /// need.
+    fn waxseal_options_set_keep_log_bytes(options: *mut waxseal_options_t, bytes: u64) => keep_log_bytes = bytes;
+
+    /// Age up to which log is kept for the change feed, in microseconds, whatever `waxseal_options_set_keep_log_bytes`.
+    /// Default 0; `UINT64_MAX` keeps all.
+    fn waxseal_options_set_keep_log_age(options: *mut waxseal_options_t, micros: u64) =>
+        keep_log_age = if micros == u64::MAX { Duration::MAX } else { Duration::from_micros(micros) };
+
+    /// Maximum bytes of log that cursors and readers of the change feed keep. A cursor that needs older log has fallen
+    /// behind. Default 16 GiB.
+    fn waxseal_options_set_cursor_log_bytes(options: *mut waxseal_options_t, bytes: u64) => cursor_log_bytes = bytes;
+
+    /// Maximum age of log that cursors and readers of the change feed keep, in microseconds. Default `UINT64_MAX`: no
+    /// age limit.
+    fn waxseal_options_set_cursor_log_age(options: *mut waxseal_options_t, micros: u64) =>
+        cursor_log_age = if micros == u64::MAX { Duration::MAX } else { Duration::from_micros(micros) };
 }
 
 #[cfg(test)]

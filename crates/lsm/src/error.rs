@@ -48,6 +48,9 @@ pub enum ErrorKind {
     Closed,
     /// The caller's interrupt function ended the call (see `interrupt`). Work that the call had finished is kept.
     Interrupted,
+    /// The change feed cannot continue at the position: the log behind it is not kept any more, or it lies in a history
+    /// that was cut. The message names the oldest position. Copy the store again, and continue from there.
+    OutOfReach,
 }
 
 /// The location and nature of corrupt bytes.

@@ -13,7 +13,7 @@ pub struct FormatLevel(u32);
 impl FormatLevel {
     /// Everything that the first release writes.
     pub const FIRST: FormatLevel = FormatLevel(1);
-    /// Range deletes, merge operators and ingested tables as well.
+    /// Range deletes, merge operators, ingested tables and the change feed as well.
     pub const RANGES: FormatLevel = FormatLevel(2);
     /// The newest level that this version writes and reads.
     pub const NEWEST: FormatLevel = FormatLevel::RANGES;
@@ -51,8 +51,8 @@ impl FormatLevel {
             return Ok(());
         }
         Err(Error::invalid(format!(
-            "the store has format level {}, without range deletes, merge operators and ingested tables: upgrade({}) adds \
-             them",
+            "the store has format level {}, without range deletes, merge operators, ingested tables and a change feed: \
+             upgrade({}) adds them",
             self.0, needed.0
         )))
     }

@@ -159,6 +159,10 @@ impl Settings {
             chronicle_lines,
             engine_events,
             engine_event_age,
+            keep_log_bytes,
+            keep_log_age,
+            cursor_log_bytes,
+            cursor_log_age,
         } = self;
         vec![
             ("memtable_bytes", count(*memtable_bytes)),
@@ -185,6 +189,10 @@ impl Settings {
             ("chronicle_lines", count(*chronicle_lines)),
             ("engine_events", count(*engine_events)),
             ("engine_event_age_micros", micros(*engine_event_age)),
+            ("keep_log_bytes", OptionValue::Number(*keep_log_bytes)),
+            ("keep_log_age_micros", micros(*keep_log_age)),
+            ("cursor_log_bytes", OptionValue::Number(*cursor_log_bytes)),
+            ("cursor_log_age_micros", micros(*cursor_log_age)),
         ]
     }
 
@@ -201,6 +209,8 @@ impl Settings {
             "chronicle_lines" => self.chronicle_lines = number(name, value)?,
             "engine_events" => self.engine_events = number(name, value)?,
             "engine_event_age_micros" => self.engine_event_age = Duration::from_micros(number(name, value)?),
+            "cursor_log_bytes" => self.cursor_log_bytes = number(name, value)?,
+            "cursor_log_age_micros" => self.cursor_log_age = Duration::from_micros(number(name, value)?),
             _ => {
                 return Err(Error::invalid(format!(
                     "there is no option {name:?} that may change while a store is open"
@@ -379,11 +389,13 @@ mod tests {
             chronicle_lines: 6,
             engine_events: 7,
             engine_event_age: Duration::from_micros(8),
+            cursor_log_bytes: 9,
+            cursor_log_age: Duration::from_micros(10),
             ..Settings::default()
         };
         let mut to = Settings::default();
         let mut can = |(name, value): &(&str, OptionValue)| to.set(name, &value.to_string()).is_ok();
-        assert_eq!(from.list().iter().filter(|option| can(option)).count(), 9);
+        assert_eq!(from.list().iter().filter(|option| can(option)).count(), 11);
         assert_eq!(to.list(), from.list());
         for (name, value) in [("durability", "Sync"), ("trash_bytes", "-1"), ("cache_bytes", ""), ("ring_bytes", "1")] {
             let error = to.set(name, value).unwrap_err();

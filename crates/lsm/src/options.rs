@@ -130,6 +130,16 @@ pub struct Settings {
     pub engine_events: usize,
     /// Age beyond which engine events are removed, as above. Default 30 days; `Duration::MAX` keeps all.
     pub engine_event_age: Duration,
+    /// Bytes of log that are kept for the change feed: at least this many of the newest ones, as far as the store was open
+    /// with the option. Default 0: only what cursors and readers of the feed need.
+    pub keep_log_bytes: u64,
+    /// Age up to which log is kept for the change feed, whatever `keep_log_bytes`. Default 0.
+    pub keep_log_age: Duration,
+    /// Maximum bytes of log that cursors and readers of the change feed keep. A cursor that needs older log has fallen
+    /// behind: reads from it fail. Log that is not flushed yet does not count. Default 16 GiB.
+    pub cursor_log_bytes: u64,
+    /// Maximum age of log that cursors and readers of the change feed keep. Default `Duration::MAX`.
+    pub cursor_log_age: Duration,
 }
 
 impl Default for Settings {
@@ -159,6 +169,10 @@ impl Default for Settings {
             chronicle_lines: 4096,
             engine_events: 10_000,
             engine_event_age: Duration::from_secs(30 * 24 * 3600),
+            keep_log_bytes: 0,
+            keep_log_age: Duration::ZERO,
+            cursor_log_bytes: 16 << 30,
+            cursor_log_age: Duration::MAX,
         }
     }
 }

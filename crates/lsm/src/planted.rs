@@ -134,6 +134,14 @@ pub enum Bug {
     IngestNotOrdered,
     IngestBelowRangeDelete,
     IngestSourceRemovedEarly,
+    // Found by the crash sweeps of the change feed.
+    FeedReadsUnsynced,
+    FeedFramesNotCopied,
+    FeedValuesForgotten,
+    FeedIgnoresCursors,
+    FeedMarkForgotten,
+    FeedHistoryGoesOn,
+    FeedSegmentRecycled,
     // Found by the crash sweeps of backups.
     BackupFileNotSynced,
     BackupDescribedEarly,
@@ -337,6 +345,17 @@ impl Bug {
         Bug::ExpiryClockForgetsRestart,
         Bug::ExpiredTableUncoversOlder,
         Bug::LiveRecordsGoWithTheirTable,
+    ];
+
+    /// Bugs found by the crash sweeps of the change feed.
+    pub const OF_FEED: [Bug; 7] = [
+        Bug::FeedReadsUnsynced,
+        Bug::FeedFramesNotCopied,
+        Bug::FeedValuesForgotten,
+        Bug::FeedIgnoresCursors,
+        Bug::FeedMarkForgotten,
+        Bug::FeedHistoryGoesOn,
+        Bug::FeedSegmentRecycled,
     ];
 
     /// Bugs found by the crash sweeps of backups.

@@ -337,6 +337,11 @@ pub trait Companions: Send + Sync {
     /// Binds the companion to the record's seqno, now known (or changed from `old`). Works in place, without the
     /// record.
     fn bind(&self, _companion: &mut [u8], _old: Option<Seqno>, _new: Seqno) {}
+    /// Returns the companion of a record to the form in which a batch held it. The default binds it once more, which undoes
+    /// the binding where that is an XOR.
+    fn unbind(&self, companion: &mut [u8], seqno: Seqno) {
+        self.bind(companion, None, seqno);
+    }
     /// Does the work of `bind_written`, and returns the record's ledger term if it is known without reading the record;
     /// on `None` the engine calls `term`. Every written record passes here, so this is one dynamic call instead of
     /// three.

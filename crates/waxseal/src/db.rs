@@ -238,7 +238,7 @@ impl Db {
     /// | level | adds |
     /// |---|---|
     /// | 1 | |
-    /// | 2 | range deletes, merge operators, ingested table files |
+    /// | 2 | range deletes, merge operators, ingested table files, the change feed |
     ///
     /// A store is created with the newest level, or with [`Builder::format_level`](crate::Builder::format_level). Opening it
     /// with a newer version changes nothing; a call that needs a higher level fails with `Invalid` and names it. If the

@@ -216,6 +216,10 @@ static void fine_settings_are_heard(void) {
     CHECK_OK(waxseal_options_set_chronicle_lines(options, 10));
     CHECK_OK(waxseal_options_set_engine_events(options, 100));
     CHECK_OK(waxseal_options_set_engine_event_age(options, UINT64_MAX));
+    CHECK_OK(waxseal_options_set_keep_log_bytes(options, 1 << 20));
+    CHECK_OK(waxseal_options_set_keep_log_age(options, 1000000));
+    CHECK_OK(waxseal_options_set_cursor_log_bytes(options, 1 << 20));
+    CHECK_OK(waxseal_options_set_cursor_log_age(options, UINT64_MAX));
     db = opened(path, options);
     family = users(db);
     for (int i = 0; i < 2000; i++) CHECK_OK(waxseal_put(family, LIT("key"), LIT("a value of some bytes"), &error));

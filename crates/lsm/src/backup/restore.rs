@@ -33,7 +33,7 @@ impl Backup {
         in_empty_directory(dir, env, Marked::UnfinishedRestore, || {
             begin_copy(dir, env, Marked::UnfinishedRestore)?;
             self.copy_files(&description, (dir, env), &mut options)?;
-            finish_copy(dir, env, &description.state, &description.identity)
+            finish_copy(dir, env, (&description.state, description.seqno), &description.identity)
         })
     }
 

@@ -6,9 +6,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::edit::{Edit, EditChange, TableMeta};
+use super::edit::{Edit, EditChange};
 use super::manifest::Manifest;
 use super::recover::recover;
+use super::table_meta::TableMeta;
 use crate::checksum::Uid;
 use crate::env::Env;
 use crate::env::sim::{Crash, Fault, Loss, SimFs};

@@ -7,6 +7,8 @@
 use std::sync::Arc;
 
 use super::LEVELS;
+use super::feed::FeedEdit;
+use super::table_meta::TableMeta;
 use crate::checksum::Uid;
 use crate::codec::{Reader, put_bytes, put_varint};
 use crate::error::{Error, ErrorKind, Result};
@@ -18,7 +20,6 @@ use crate::lost_range::LostRange;
 use crate::names::system_number;
 use crate::range_delete::RangeDelete;
 use crate::record::{MAX_KEY_BYTES, MAX_SEQNO, Seqno};
-use crate::sst::Expected;
 use crate::values::{BlobMeta, BlobRef};
 use crate::wal::LogPlace;
 
@@ -214,6 +215,8 @@ pub enum EditChange {
         /// Counts and sums of the original records that were changed.
         changed: Ledger,
     },
+    /// A change of what the change feed keeps.
+    Feed(FeedEdit),
     /// A change written by a later version, which this version may ignore.
     Skipped {
         /// An odd tag.
@@ -221,62 +224,6 @@ pub enum EditChange {
         /// Its contents.
         bytes: Vec<u8>,
     },
-}
-
-/// A table's description in the manifest.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TableMeta {
-    /// The number in its file name.
-    pub number: u64,
-    /// The file's permanent unique id.
-    pub uid: Uid,
-    /// Length of the file in bytes.
-    pub size: u64,
-    /// Smallest user key.
-    pub smallest: Vec<u8>,
-    /// Largest user key.
-    pub largest: Vec<u8>,
-    /// Least seqno of a record.
-    pub least_seqno: Seqno,
-    /// Greatest seqno of a record.
-    pub greatest_seqno: Seqno,
-    /// Hash of its block checksums, so that an old copy of the file is detected.
-    pub digest: u64,
-    /// The common seqno of an ingested table's records; 0 for other tables.
-    pub ingest_seqno: Seqno,
-    /// Counts and sums of its records.
-    pub ledger: Ledger,
-    /// The value files that it points into, and the part of each that it uses.
-    pub values: Vec<BlobRef>,
-    /// Expiry times of its records; `None` if no record expires, or if expiry times were not collected.
-    pub expiry: Option<Expiries>,
-    /// No record of the table is hidden by a range delete up to this seqno. 0 if this is unknown.
-    pub cleared_through: Seqno,
-    /// True if no record of the table retains another one (`Companions::retains`); false if this is unknown.
-    pub retains_nothing: bool,
-}
-
-impl TableMeta {
-    /// Returns the least seqno of a record, as readers see it.
-    pub fn oldest_seqno(&self) -> Seqno {
-        if self.ingest_seqno != 0 { self.ingest_seqno } else { self.least_seqno }
-    }
-
-    /// Returns what the table's file must agree with.
-    pub fn expected(&self) -> Expected {
-        let TableMeta { uid, size, digest, ingest_seqno, .. } = *self;
-        Expected { uid, size, digest, ingest_seqno }
-    }
-
-    /// Returns the length of the file plus the entries that it points to in value files.
-    pub fn bytes_with_values(&self) -> u64 {
-        self.values.iter().fold(self.size, |bytes, values| bytes.saturating_add(values.bytes))
-    }
-
-    /// Returns the seqno by which tables of level 0 are ordered.
-    pub fn newest_seqno(&self) -> Seqno {
-        if self.ingest_seqno != 0 { self.ingest_seqno } else { self.greatest_seqno }
-    }
 }
 
 const FAMILY_CREATED: u64 = 2;
@@ -310,6 +257,7 @@ const COMPACTION_FILTER_NAMED: u64 = 39;
 const FILTERED: u64 = 41;
 const OPTIONS_CHANGED: u64 = 43;
 const FORMAT_LEVEL: u64 = 46;
+const FEED: u64 = 48;
 
 impl Edit {
     /// Encodes the edit as the body of its frame.
@@ -392,7 +340,8 @@ impl EditChange {
             EditChange::LogDeletesRanges
             | EditChange::RangeDeleteAdded { .. }
             | EditChange::RangeDeleteRetired { .. }
-            | EditChange::MergeOperatorNamed { .. } => FormatLevel::RANGES,
+            | EditChange::MergeOperatorNamed { .. }
+            | EditChange::Feed(_) => FormatLevel::RANGES,
             EditChange::FamilyCreated { .. }
             | EditChange::FamilyDropped { .. }
             | EditChange::TableAdded { .. }
@@ -575,6 +524,10 @@ impl EditChange {
                 put_ledger(out, changed);
                 FILTERED
             }
+            EditChange::Feed(feed) => {
+                feed.encode(out);
+                FEED
+            }
             EditChange::Skipped { tag, bytes } => {
                 out.extend_from_slice(bytes);
                 *tag
@@ -654,6 +607,7 @@ impl EditChange {
             FILTERED => {
                 EditChange::Filtered { family: family(reader)?, dropped: ledger(reader)?, changed: ledger(reader)? }
             }
+            FEED => EditChange::Feed(FeedEdit::decode(reader)?),
             _ if tag % 2 == 1 => return Ok(EditChange::Skipped { tag, bytes: bytes.to_vec() }),
             _ => {
                 let what = format!("edit with a change of kind {tag}: written by a newer version");

@@ -20,8 +20,8 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
-use super::edit::TableMeta;
 use super::obsolete_files::{Late, ObsoleteList, ObsoleteObject};
+use super::table_meta::TableMeta;
 use crate::descriptors::{CachedFile, Descriptors};
 use crate::env::work::lock;
 use crate::env::{File, Mapped};

@@ -13,8 +13,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::LEVELS;
-use super::edit::TableMeta;
 use super::handle::LazyTable;
+use super::table_meta::TableMeta;
 use crate::error::{Damage, Error, Result, Verdict};
 use crate::order::{Order, begins_with, common_prefix, head};
 use crate::planted;

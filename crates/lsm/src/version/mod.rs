@@ -13,6 +13,7 @@
 //! current   the file that names the manifest            family    the options of a family, encoded
 //! handle    one table, opened on demand                 levels    the version of one family
 //! contents  what a directory holds: a store or other files
+//! feed      what the change feed keeps              table_meta   a table's description
 //! event_log, obsolete_files
 //! ```
 
@@ -25,26 +26,32 @@ mod current;
 pub mod edit;
 pub mod event_log;
 pub mod family;
+pub mod feed;
 pub mod handle;
 pub mod levels;
 pub mod manifest;
 pub mod obsolete_files;
 pub mod recover;
 pub mod state;
+mod table_meta;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use contents::BACKUP_PREFIX;
 pub use contents::{Contents, Foreign, Marked, contents, is_a_stores, mark_finished, mark_unfinished, our_files};
 pub use current::store_named;
-pub use edit::{Edit, EditChange, TableMeta};
+pub use edit::{Edit, EditChange};
 pub use event_log::{EventLine, EventLines};
+pub use feed::{
+    ChangePosition, FeedCursor, FeedEdit, FeedHistory, FeedMark, FeedState, KeptFile, KeptSegment, MarkedTable,
+};
 pub use handle::{Holder, LazyTable, OpenTables, TableCache};
 pub use levels::{Level, Levels};
 pub use manifest::Manifest;
 pub use obsolete_files::{ObsoleteList, ObsoleteObject};
 pub use recover::{RecoveredManifest, Torn, is_unfinished, recover};
 pub use state::{FamilyState, ManifestState, RecordedCut};
+pub use table_meta::TableMeta;
 
 /// Levels of a family: 0, whose tables may overlap, to 6, the bottom.
 pub const LEVELS: usize = 7;

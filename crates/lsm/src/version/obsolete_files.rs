@@ -10,7 +10,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use super::edit::TableMeta;
+use super::table_meta::TableMeta;
 use crate::env::work::lock;
 use crate::values::ObsoleteBlobs;
 

@@ -8,8 +8,10 @@ use std::sync::Arc;
 
 use rpds::RedBlackTreeMapSync;
 
-use super::edit::{Edit, EditChange, TableMeta};
+use super::edit::{Edit, EditChange};
 use super::event_log::{EventLine, EventLines};
+use super::feed::{FeedEdit, FeedState};
+use super::table_meta::TableMeta;
 use crate::error::Error;
 use crate::format_level::FormatLevel;
 use crate::ledger::Ledger;
@@ -57,6 +59,8 @@ pub struct ManifestState {
     pub expired_through: u64,
     /// The event log entries.
     pub lines: EventLines,
+    /// What the change feed keeps.
+    pub feed: Arc<FeedState>,
 }
 
 /// One column family.
@@ -181,6 +185,7 @@ impl ManifestState {
             bytes: *bytes,
             file: *file,
         }));
+        changes.extend(self.feed.snapshot().map(EditChange::Feed));
         if self.lines.taken_out() > 0 {
             changes.push(EditChange::LinesTakenOut { through: self.lines.taken_out() });
         }
@@ -189,7 +194,8 @@ impl ManifestState {
         Edit { changes }
     }
 
-    /// Returns the same tables without a log: the starting point for a copy of the store, which begins a new log.
+    /// Returns the same tables without a log: the starting point for a copy of the store, which begins a new log. The copy
+    /// begins a new history of the change feed (`FeedState::of_copy`).
     pub fn without_log(&self) -> ManifestState {
         ManifestState {
             log: None,
@@ -198,6 +204,7 @@ impl ManifestState {
             permanent_offset: 0,
             log_witness: 0,
             cuts: Vec::new(),
+            feed: Arc::new(self.feed.without_log()),
             ..self.clone()
         }
     }
@@ -358,6 +365,14 @@ impl ManifestState {
                 family.filter_changed.merge(changed);
             }
             EditChange::LinesTakenOut { through } => self.lines.take_out(*through),
+            EditChange::Feed(feed) => {
+                match feed {
+                    FeedEdit::SegmentKept(segment) => self.saw_file(segment.number),
+                    FeedEdit::FileKept(file) => self.saw_file(file.name.number().unwrap_or(0)),
+                    _ => {}
+                }
+                Arc::make_mut(&mut self.feed).apply(feed)?;
+            }
             EditChange::Skipped { .. } => {}
         }
         Ok(())

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::edit::{Edit, EditChange, TableMeta};
+use super::edit::{Edit, EditChange};
 use super::manifest::Manifest;
 use super::recover::{RecoveredManifest, recover};
 use super::state::ManifestState;
+use super::table_meta::TableMeta;
 use crate::checksum::Uid;
 use crate::env::{Env, Open};
 use crate::error::{ErrorKind, Verdict};

@@ -36,7 +36,7 @@ use super::metrics::LogMetrics;
 use super::order::{Filler, FrameOrder, OrderStep, Placement};
 use super::preallocation::{LEAST_READY, MOST_READY};
 use super::ring::TailRing;
-use super::segment::{LogStart, PAGE, Segment, SegmentError, SegmentMaker};
+use super::segment::{LogStart, PAGE, Segment, SegmentEnd, SegmentError, SegmentMaker};
 use super::stream::FrameStream;
 use super::supply::{Numbers, SegmentSupply};
 
@@ -73,11 +73,35 @@ pub struct Whole<T> {
     pub payload: T,
 }
 
+/// The frames of a segment that is no longer needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetiredSegment {
+    /// The segment's number.
+    pub number: u64,
+    /// Its nonce.
+    pub nonce: u64,
+    /// Logical offset of its first frame.
+    pub first: u64,
+    /// Logical offset of the end of its last frame.
+    pub end: u64,
+    /// The seqno after its last operation.
+    pub next_seqno: Seqno,
+}
+
+impl RetiredSegment {
+    fn of(segment: &Segment) -> Option<RetiredSegment> {
+        let SegmentEnd { offset: end, next_seqno, .. } = *segment.closed.get()?;
+        Some(RetiredSegment { number: segment.number, nonce: segment.nonce, first: segment.first, end, next_seqno })
+    }
+}
+
 /// The segments that are no longer needed, and the log's start without them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retirable {
     /// Numbers of the segments, oldest first.
     pub segments: Vec<u64>,
+    /// What they hold.
+    pub ends: Vec<RetiredSegment>,
     /// The log's start once they are gone.
     pub start: LogStart,
 }
@@ -467,24 +491,31 @@ impl<T> Wal<T> {
         let mut order = self.stream.order.lock();
         self.stream.advance(&mut order);
         let below = planted!(RetiredBeforeDrained, below, below.min(order.drained));
-        let is_over = |segment: &&Arc<Segment>| segment.closed.get().is_some_and(|(end, _)| *end <= below);
-        let segments: Vec<u64> = order.live.iter().take_while(is_over).map(|segment| segment.number).collect();
+        let is_over = |segment: &&Arc<Segment>| segment.closed.get().is_some_and(|end| end.offset <= below);
+        let ends: Vec<RetiredSegment> =
+            order.live.iter().take_while(is_over).filter_map(|segment| RetiredSegment::of(segment)).collect();
+        let segments: Vec<u64> = ends.iter().map(|end| end.number).collect();
         let place = order.live.get(segments.len())?.start();
         let (ring, ring_nonce) = self.ring();
-        (!segments.is_empty()).then_some(Retirable { segments, start: LogStart { place, ring, ring_nonce } })
+        (!segments.is_empty()).then_some(Retirable { segments, ends, start: LogStart { place, ring, ring_nonce } })
     }
 
     /// Returns the end of the oldest segment, if the log has left and drained it: only then can a segment be retired.
     pub fn oldest_end(&self) -> Option<u64> {
         let mut order = self.stream.order.lock();
         self.stream.advance(&mut order);
-        let (end, _) = *order.live.front()?.closed.get()?;
+        let end = order.live.front()?.closed.get()?.offset;
         planted!(RetiredBeforeDrained, true, end <= order.drained).then_some(end)
     }
 
     /// Releases retired segments. The manifest must have durably dropped them.
     pub fn recycle(&self, numbers: &[u64]) {
         self.supply.recycle(&self.stream, numbers);
+    }
+
+    /// Releases retired segments whose files the change feed keeps. The manifest must durably keep them.
+    pub fn hand_over(&self, numbers: &[u64]) {
+        self.supply.hand_over(&self.stream, numbers);
     }
 
     /// Returns the live size of the log in bytes: from the oldest segment's start to the end.

@@ -17,6 +17,8 @@
 //! find.rs           reads the log without a manifest, for salvage
 //! recover.rs        segments and ring -> bodies of batches, in order; where the log ends
 //! scan.rs           traces of frames after that end
+//! forward.rs        reads whole frames of known segments, for the change feed
+//! kept_copy.rs      writes frames that recovery read to segments that the change feed keeps
 //! source.rs         segment and ring as sources of frames
 //! ring.rs, segment.rs                                  the files
 //! ```
@@ -35,12 +37,14 @@
 mod blocks;
 mod epoch;
 mod find;
+mod forward;
 mod frame_ends;
 #[doc(hidden)]
 pub mod fuzzing;
 mod group;
 mod hold;
 mod holds;
+mod kept_copy;
 mod limits;
 mod live_read;
 mod log;
@@ -60,9 +64,11 @@ mod sync;
 
 pub use epoch::{EpochChange, Precondition};
 pub use find::{FoundSegments, HeadlessSegment, find, read_linked};
+pub use forward::{ForwardFrame, LogCursor};
 pub use hold::Hold;
+pub use kept_copy::{CopiedSegment, KeptLogCopy};
 pub use live_read::{LiveRead, ReadUntil, read_marks, recover_live};
-pub use log::{Retirable, SyncsFirst, Ticket, Wal, Whole};
+pub use log::{Retirable, RetiredSegment, SyncsFirst, Ticket, Wal, Whole};
 pub use metrics::LogMetrics;
 pub use recover::{
     Gap, LogCut, LogEnd, LogProofs, Replayed, Stop, Tolerates, Visit, recover, recover_behind_gaps, set_aside,

@@ -19,7 +19,7 @@ use super::frame_ends::FrameEnds;
 use super::holds::{HoldId, HoldQueue};
 use super::limits::LogLimits;
 use super::preallocation::{MOST_READY, PreallocationProgress};
-use super::segment::{LogPlace, PAGE, Segment};
+use super::segment::{LogPlace, PAGE, Segment, SegmentEnd};
 
 /// Maximum number of frames that are ordered and not taken: more threads than this cannot commit at once without
 /// waiting.
@@ -454,7 +454,7 @@ impl<T> FrameOrder<T> {
         head[8..16].copy_from_slice(&next.nonce.to_le_bytes());
         head[16..].copy_from_slice(&next.first.to_le_bytes());
         let filler = self.fill(FrameKind::Turnover, head, until, limits);
-        let _ = self.current.closed.set((self.end, self.link));
+        let _ = self.current.closed.set(SegmentEnd { offset: self.end, link: self.link, next_seqno: self.next_seqno });
         if let Some(entry) = self.queue.back_mut() {
             entry.after = next.start();
         }

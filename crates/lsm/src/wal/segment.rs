@@ -17,6 +17,7 @@ use crate::header::{FileHeader, FileKind, HEADER_BYTES};
 use crate::identity::StoreIdentity;
 use crate::names::StoreFileName;
 use crate::planted;
+use crate::record::Seqno;
 
 /// A page as an offset.
 pub const PAGE: u64 = PAGE_BYTES as u64;
@@ -106,6 +107,17 @@ pub(super) fn decode_machine(boot_id: [u8; 16], device: u64) -> Machine {
     Machine { boot_id: (boot_id != [0; 16]).then_some(boot_id), device }
 }
 
+/// Where the log left a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SegmentEnd {
+    /// The end of its last frame.
+    pub offset: u64,
+    /// That frame's link.
+    pub link: u64,
+    /// The seqno after its last operation.
+    pub next_seqno: Seqno,
+}
+
 /// A segment in this session of the log: written to now, before, or later.
 #[derive(Debug)]
 pub(super) struct Segment {
@@ -122,8 +134,8 @@ pub(super) struct Segment {
     pub written: u64,
     /// True if the file held other frames before.
     pub is_used_again: bool,
-    /// Set by the turnover that left the segment: the end of its last frame, and that frame's link.
-    pub closed: OnceLock<(u64, u64)>,
+    /// Set by the turnover that left the segment.
+    pub closed: OnceLock<SegmentEnd>,
     /// True if the segment is closed and durable to its end.
     pub synced: AtomicBool,
     /// True if it is sealed in the manifest.
@@ -271,7 +283,7 @@ impl SegmentMaker {
         let (from, to) = (old.name(), StoreFileName::Segment(number).to_string());
         env.fs.rename(&dir.join(&from), &dir.join(&to)).during(|| format!("rename {from} to {to}"))?;
         let file = env.fs.open(&dir.join(&to), Open::Write).during(|| format!("open {to}"))?;
-        let used = old.closed.get().map_or(old.first, |(end, _)| *end);
+        let used = old.closed.get().map_or(old.first, |end| end.offset);
         let filled = PAGE + used.max(old.written).min(old.limit()) - old.first;
         let (length, reserved) = (old.length(), PAGE + old.reserved.min(old.limit()) - old.first);
         Ok(UnfinishedSegment { file, number, length, reserved, filled, is_used_again: true })

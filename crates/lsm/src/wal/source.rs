@@ -129,6 +129,11 @@ impl SegmentSource {
         Ok(SegmentSource { header, file, name, length, window: Vec::new(), window_at: 0 })
     }
 
+    /// Drops the bytes read ahead: a writer may have written there since.
+    pub(super) fn forget(&mut self) {
+        self.window.clear();
+    }
+
     fn load(&mut self, from: u64, to: u64) -> io::Result<()> {
         self.window.resize((to - from) as usize, 0);
         self.window_at = from;

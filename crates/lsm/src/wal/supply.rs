@@ -404,6 +404,24 @@ impl SegmentSupply {
         self.shed(stream, &mut retired, POOL);
     }
 
+    /// Leaves retired segments to the change feed: their files stay. Bytes behind the last frame are given back, as far as
+    /// the file system does so. The manifest must durably keep the segments.
+    pub(super) fn hand_over<T>(&self, stream: &FrameStream<T>, numbers: &[u64]) {
+        let _retired = lock(&self.retired);
+        let mut order = stream.order.lock();
+        let mut kept = Vec::new();
+        while let Some(oldest) = order.live.front().filter(|oldest| numbers.contains(&oldest.number)) {
+            kept.push(oldest.clone());
+            order.live.pop_front();
+        }
+        drop(order);
+        for segment in kept {
+            if let Some(end) = segment.closed.get() {
+                let _ = segment.file.set_len(PAGE + end.offset - segment.first);
+            }
+        }
+    }
+
     /// Rotates to a short segment, unless the log is at the beginning of one. Returns true if it did. Concurrent
     /// commits are neither lost nor delayed.
     pub(super) fn rotate_short<T>(&self, stream: &FrameStream<T>) -> Result<bool> {
@@ -618,7 +636,7 @@ mod tests {
             assert!(end <= segment.written || ahead > *before, "{end}");
         });
         let (segment, _) = again.unwrap();
-        let (left_at, _) = *segment.closed.get().unwrap();
+        let left_at = segment.closed.get().unwrap().offset;
         assert!(segment.written < segment.limit() && left_at + PAGE >= segment.limit(), "{left_at} of {segment:?}");
     }
 

@@ -17,7 +17,7 @@ use crate::planted;
 
 use super::group::Joined;
 use super::log::Wal;
-use super::segment::{LogPlace, Segment};
+use super::segment::{LogPlace, Segment, SegmentEnd};
 
 impl<T> Wal<T> {
     /// Makes the log durable up to `upto`, which must be whole (the commit was taken). Returns once it is durable, as
@@ -82,7 +82,7 @@ impl<T> Wal<T> {
         let order = self.stream.order.lock();
         let unsealed = order.live.iter().filter(|segment| !segment.sealed.load(Ordering::Relaxed));
         let ends = unsealed.map_while(|segment| {
-            let (offset, link) = *segment.closed.get()?;
+            let SegmentEnd { offset, link, .. } = *segment.closed.get()?;
             let is_durable = planted!(SealedBeforeSync, true, segment.synced.load(Ordering::Acquire));
             is_durable.then_some(LogPlace { segment: segment.number, nonce: segment.nonce, offset, link })
         });

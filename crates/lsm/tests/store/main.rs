@@ -3,6 +3,7 @@
 
 mod at_once;
 mod backup;
+mod changes;
 mod closing;
 mod damage;
 mod deleted_runs;

@@ -12,7 +12,7 @@ use crate::db::state::family::Family;
 use crate::db::writes::log_retirement::LogBound;
 use crate::db::writes::memory::MemoryMetrics;
 use crate::db::writes::write_path::WritePath;
-use crate::version::LEVELS;
+use crate::version::{KeptSegment, LEVELS};
 use crate::wal::Wal;
 
 /// A point-in-time report of the store's counters. `Display` formats it as text. Sizes are in bytes and durations in
@@ -84,6 +84,15 @@ pub struct Metrics {
     pub dropped_bytes: u64,
     /// Bytes of the files that running backups and checkpoints still keep from deletion.
     pub pinned_bytes: u64,
+    /// Bytes of log that are kept for the change feed. The live log does not count.
+    pub kept_log_bytes: u64,
+    /// Blob files and ingested tables that are recorded as needed by the change feed; other parts of the store may need
+    /// them too.
+    pub kept_files: usize,
+    /// Cursors of the change feed.
+    pub change_cursors: usize,
+    /// Nanoseconds since the cursor of the change feed that was not moved for the longest time was moved; 0 without one.
+    pub oldest_change_cursor_nanos: u64,
     /// Tables whose indexes and filters are in memory.
     pub open_tables: usize,
     /// Open table and blob files (bounded by `Settings::open_tables`).
@@ -266,6 +275,8 @@ pub(in crate::db) fn metrics(write_path: &WritePath) -> Metrics {
     let (now, oldest) = (write_path.catalog().reads.expiry_clock().now(), write_path.catalog().snapshots.oldest());
     let (counters, open_tables) = (&write_path.context().counters, write_path.catalog().open_tables.now());
     let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    let (feed, wall) = (write_path.catalog().feed.view().state.clone(), write_path.context().env.clock.wall_micros());
+    let oldest_cursor = feed.cursors.values().map(|cursor| cursor.moved_micros).min();
     Metrics {
         families: families.collect(),
         visible_seqno: write_path.store_log().visible(),
@@ -299,6 +310,10 @@ pub(in crate::db) fn metrics(write_path: &WritePath) -> Metrics {
         dropped_tables: get(&counters.dropped_tables),
         dropped_bytes: get(&counters.dropped_bytes),
         pinned_bytes: get(&counters.pinned_bytes),
+        kept_log_bytes: feed.segments.values().map(KeptSegment::bytes).sum(),
+        kept_files: feed.files.len(),
+        change_cursors: feed.cursors.len(),
+        oldest_change_cursor_nanos: oldest_cursor.map_or(0, |moved| wall.saturating_sub(moved).saturating_mul(1000)),
         open_tables: open_tables.0,
         open_files: write_path.catalog().open_tables.files().count(),
         index_bytes: open_tables.1 as u64,
@@ -358,6 +373,10 @@ impl fmt::Display for Metrics {
         }
         if self.pinned_bytes > 0 {
             writeln!(f, "files kept for backups {} B", self.pinned_bytes)?;
+        }
+        if self.change_cursors > 0 || self.kept_log_bytes > 0 {
+            let (log, files, cursors) = (self.kept_log_bytes, self.kept_files, self.change_cursors);
+            writeln!(f, "kept for the change feed: {log} B of log, {files} files, {cursors} cursors")?;
         }
         writeln!(f, "flushes {} ({} B written)", self.flushes, self.flushed_bytes)?;
         writeln!(

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! read_calls.rs    the calls that read
+//! changes.rs       the change feed and its cursors
 //! optimistic.rs    commits that depend on the value of a key
 //! transaction.rs   commits that depend on a set of keys and ranges
 //! repair_calls.rs  the calls that inspect, repair, copy and fill a store
@@ -9,6 +10,7 @@
 //! faults.rs        hooks for fault injection
 //! ```
 
+mod changes;
 mod faults;
 pub(super) mod metrics;
 pub(super) mod optimistic;
@@ -32,6 +34,7 @@ use crate::db::state::context::Access;
 use crate::db::state::family::{DEFAULT_FAMILY, Family, check_name};
 use crate::db::state::snapshot::Snapshot;
 use crate::db::state::store_log::OpenLog;
+use crate::db::writes::commit::TakenFor;
 use crate::env::Env;
 use crate::env::work::lock;
 use crate::error::{Error, ErrorKind, Result};
@@ -84,7 +87,7 @@ impl Db {
     }
 
     /// Changes settings while the store is open: `background_bytes_per_second`, `cache_bytes`, `chronicle_lines`,
-    /// `durability`, `engine_events`, `engine_event_age`, `manifest_bytes`, `subcompactions` and `trash_bytes`. Settings
+    /// `cursor_log_age`, `cursor_log_bytes`, `durability`, `engine_events`, `engine_event_age`, `manifest_bytes`, `subcompactions` and `trash_bytes`. Settings
     /// are not stored: the next open passes its own. A smaller cache evicts blocks before the call returns.
     ///
     /// Fails with `Invalid`, and changes nothing, if a setting is invalid, if another one differs from `settings`, or if
@@ -347,7 +350,7 @@ impl Db {
     pub fn flush_ordered(&self, family: &Family) -> Result<()> {
         let (inner, _) = self.writable()?;
         let _job = inner.flusher().job()?;
-        let seqno = inner.write_path().take_seqno(&[family], EpochChange::Stay, |_| {})?;
+        let seqno = inner.write_path().take_seqno(&[family], (EpochChange::Stay, TakenFor::Flush), |_| {})?;
         inner.flusher().flush_frozen(&|other| other == family, seqno).map(|_| ())
     }
 

@@ -67,6 +67,7 @@ impl Catalog {
         let half_shown = || self.store_log().halt_unwound("an edit was shown that is durable");
         or_undo(|| self.show_all(&replaced), half_shown).map_err(|error| self.store_log().halt(error))?;
         self.note_format_level(manifest.state().format_level);
+        self.feed.show(manifest.state());
         self.events.show(&manifest.state().lines); // after the rows that the removed entries became
         if manifest.is_full(self.context().settings.current().manifest_bytes) {
             match manifest.rotate(self.new_file_number()) {

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! install.rs         makes an edit durable, then swaps the views (I04); view_change.rs: its changes to one family
+//! feed.rs            what the change feed keeps of the log, and who needs it
 //! obsolete_files.rs  frees and removes files that no version names
 //! claims.rs          tables in use by compactions and repairs, quarantined tables, postponed tables
 //! event_log.rs       the event log: each job adds an entry to its edit; event_rows.rs: entries that become rows
@@ -10,6 +11,7 @@
 pub(super) mod claims;
 pub(super) mod event_log;
 pub(super) mod event_rows;
+pub(super) mod feed;
 mod install;
 pub(super) mod obsolete_files;
 pub(super) mod view_change;
@@ -35,6 +37,7 @@ use crate::seam::{EngineEvent, Work};
 use crate::version::{Edit, Manifest, OpenTables};
 use claims::TableClaims;
 use event_log::{EventLog, add_event, touched};
+use feed::Feed;
 use obsolete_files::ObsoleteFiles;
 use view_change::Replaced;
 
@@ -59,6 +62,7 @@ pub(crate) struct Catalog {
     /// Counts the open tables and bounds their number.
     pub(super) open_tables: Arc<OpenTables>,
     pub(super) events: EventLog,
+    pub(super) feed: Arc<Feed>,
 }
 
 reach!(Catalog, store_log: context -> StoreContext, notifier -> Notifier, lanes -> LaneSignals);

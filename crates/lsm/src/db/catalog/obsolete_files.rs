@@ -2,7 +2,7 @@
 //!
 //! In:    tables and blob files that no reader can reach any more (`version::obsolete_files`, I06); files that an open
 //! found and
-//!        that no version names after it (I16), such as the old log.
+//!        that no version names after it (I16), such as the old log; files that the change feed has released.
 //! Out:   released memory and disk space. Replaced tables stay as `000012.trash`, the newest ones up to a budget, so
 //!        that a repair can find records that their successors have lost.
 //! Runs:  the flush lane removes one file per step, and all of them if its flush fails, possibly for lack of space.
@@ -16,6 +16,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use super::feed::Feed;
 use crate::db::state::context::{Access, StoreContext};
 use crate::env::work::lock;
 use crate::env::{Fs, Open};
@@ -29,6 +30,7 @@ pub(in crate::db) struct ObsoleteFiles {
     removing: Mutex<()>,
     leftovers: Leftovers,
     trash: Trash,
+    feed: Arc<Feed>,
 }
 
 impl ObsoleteFiles {
@@ -36,10 +38,11 @@ impl ObsoleteFiles {
         context: &StoreContext,
         dead: Arc<ObsoleteList>,
         leftovers: Vec<StoreFileName>,
+        feed: Arc<Feed>,
     ) -> ObsoleteFiles {
         let budget = if context.access == Access::Write { context.settings.current().trash_bytes } else { 0 };
         let trash = Trash::open(budget, &*context.env.fs, &context.dir);
-        ObsoleteFiles { dead, removing: Mutex::default(), leftovers: Leftovers(Mutex::new(leftovers)), trash }
+        ObsoleteFiles { dead, removing: Mutex::default(), leftovers: Leftovers(Mutex::new(leftovers)), trash, feed }
     }
 
     /// Returns the list that tables and blob files enter when their last reader is gone.
@@ -54,13 +57,18 @@ impl ObsoleteFiles {
         match self.dead.take() {
             Some(ObsoleteObject::Memory(late)) => drop(late),
             Some(ObsoleteObject::Table(_) | ObsoleteObject::Values(_)) if context.access != Access::Write => {}
+            Some(ObsoleteObject::Table(table)) if self.feed.bury(StoreFileName::Table(table.number)) => {}
+            Some(ObsoleteObject::Values(number)) if self.feed.bury(StoreFileName::Values(number)) => {}
             Some(ObsoleteObject::Table(table)) => {
                 self.trash.take(&*context.env.fs, &context.dir, table.number, table.size)
             }
             Some(ObsoleteObject::Values(number)) => {
                 let _ = context.env.fs.remove(&context.path(StoreFileName::Values(number)));
             }
-            None => return false,
+            None => match self.feed.take_released() {
+                Some(name) => drop(context.env.fs.remove(&context.path(name))),
+                None => return false,
+            },
         }
         true
     }

@@ -24,6 +24,7 @@ use crate::db::notify::lanes::Lane;
 use crate::db::state::family::{Family, MemtableShape, TableLevels};
 use crate::db::state::store_log::LogPosition;
 use crate::db::state::tables::table_cache;
+use crate::db::writes::commit::TakenFor;
 use crate::db::writes::memory::memtable_bytes_of;
 use crate::env::work::or_undo;
 use crate::error::{Error, Result};
@@ -149,7 +150,7 @@ fn drop_marked(flusher: &Flusher, family: &Family, rows: &mut dyn FnMut(Seqno) -
     let then = planted!(RulesStayWhenAFamilyGoes, EpochChange::Stay, EpochChange::NextHigh);
     let started = flusher.context().now_nanos();
     let mut added = Vec::new();
-    let seqno = flusher.write_path().take_seqno(&[family], then, |seqno| added = rows(seqno))?;
+    let seqno = flusher.write_path().take_seqno(&[family], (then, TakenFor::Edit), |seqno| added = rows(seqno))?;
     let moment = flusher.write_path().sync_log()?; // I15
     let (families, next_file) = (flusher.catalog().families(), || flusher.catalog().new_file_number());
     let level0 = Level0::of_store(flusher.catalog(), &families, &next_file);
@@ -187,6 +188,7 @@ fn install_drop(
         received.iter().map(|(receiver, tables)| Replaced::level0(receiver, tables)).collect();
     let mut edit = Edit::from(parts.iter().flat_map(Replaced::changes).collect::<Vec<_>>());
     edit.changes.push(EditChange::FamilyDropped { id: family.id() });
+    edit.changes.extend(flusher.catalog().feed.dropped(family, seqno));
     let mut concerned = vec![Replaced::tables(family, family.table_numbers(), Vec::new())];
     concerned.extend(received.iter().map(|(receiver, tables)| Replaced::level0(receiver, tables)));
     flusher.catalog().log_event(&mut edit, EngineEvent::Dropped, &concerned, None, started);

@@ -61,6 +61,7 @@ impl Flusher {
         if self.lanes().is_stopping() {
             return Err(Error::closed());
         }
+        self.catalog().feed.job_begins();
         Ok(JobLock { flusher: self, held: Some((guard, self.notifier().defer())) })
     }
 }

@@ -28,14 +28,14 @@ pub(in crate::db) fn checkpoint(flusher: &Flusher, dir: &Path) -> Result<()> {
 
 fn write_checkpoint(flusher: &Flusher, dir: &Path, env: &Env) -> Result<()> {
     let started = flusher.context().now_nanos();
-    let PinnedFiles { mut state, identity, files, .. } = PinnedFiles::pin(flusher)?;
+    let PinnedFiles { mut state, through, identity, files } = PinnedFiles::pin(flusher)?;
     begin_copy(dir, env, Marked::UnfinishedCheckpoint)?;
     for file in &files {
         copy_file(flusher, dir, env, file.name())?;
     }
     let event = EngineEvent::Checkpointed { dir: &dir.to_string_lossy() };
     let lines = lines_of_copy(flusher, &mut state, event, started)?;
-    finish_copy(dir, env, &state, &identity)?;
+    finish_copy(dir, env, (&state, through), &identity)?;
     log_copy(flusher, lines)
 }
 

@@ -93,7 +93,7 @@ pub(in crate::db) fn ingest(
     let (table, bytes) = (meta.number, meta.size);
     let mut placed = PlacedFiles::new(compactor);
     placed.adopt(std::slice::from_ref(&meta));
-    ingestion.install(vec![Replaced::tables(family, Vec::new(), vec![(0, Arc::new(meta))])], &mut placed)?;
+    ingestion.install(seqno, vec![Replaced::tables(family, Vec::new(), vec![(0, Arc::new(meta))])], &mut placed)?;
     Ok(Ingested { seqno, records: expected.count(), superseded, table: Some(table), bytes })
 }
 

@@ -196,7 +196,7 @@ pub(super) fn install_tables(
         }
         replaced.push(Replaced::tables(family, Vec::new(), adds));
     }
-    ingestion.install(replaced, &mut placed)?;
+    ingestion.install(first, replaced, &mut placed)?;
     Ok(ingested)
 }
 

@@ -9,6 +9,7 @@
 //!        snapshot taken between seqno and edit holds its views, so that the records do not appear in it later (I13).
 //! Crash: before the edit, only seqnos without records exist, and files that no edit names; after it, all records.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::placed_files::PlacedFiles;
@@ -18,6 +19,7 @@ use crate::db::jobs::compact::Compactor;
 use crate::db::jobs::job_lock::JobLock;
 use crate::db::notify::lanes::Lane;
 use crate::db::state::family::Family;
+use crate::db::writes::commit::TakenFor;
 use crate::error::{Error, Result};
 use crate::planted;
 use crate::record::Seqno;
@@ -46,7 +48,8 @@ impl<'a> Ingestion<'a> {
 
     /// Takes consecutive seqnos, one for each family, and flushes everything before them. Returns the first.
     pub(super) fn take_seqnos(&self) -> Result<Seqno> {
-        let first = self.compactor.write_path().take_seqno(&self.families, EpochChange::Stay, |_| {})?;
+        let first =
+            self.compactor.write_path().take_seqno(&self.families, (EpochChange::Stay, TakenFor::Edit), |_| {})?;
         if planted!(IngestNotOrdered, false, true) {
             let last = first + self.families.len() as Seqno - 1;
             self.compactor.flusher().flush_frozen(&|family| self.families.contains(&family), last)?;
@@ -54,11 +57,16 @@ impl<'a> Ingestion<'a> {
         Ok(first)
     }
 
-    /// Adds the tables to their families in one edit. `placed` are their files.
-    pub(super) fn install(self, replaced: Vec<Replaced<'_>>, placed: &mut PlacedFiles<'_>) -> Result<()> {
+    /// Adds the tables to their families in one edit: one part for each family, in the order of their seqnos, which begin
+    /// with `first`. `placed` are the tables' files.
+    pub(super) fn install(self, first: Seqno, replaced: Vec<Replaced<'_>>, placed: &mut PlacedFiles<'_>) -> Result<()> {
         let compactor = self.compactor;
         let moment = compactor.write_path().sync_log()?; // I15
         let mut edit = Edit::from(replaced.iter().flat_map(Replaced::changes).collect::<Vec<_>>());
+        for (part, seqno) in replaced.iter().zip(first..) {
+            let tables: Vec<_> = part.adds.iter().map(|(_, table)| Arc::clone(table)).collect();
+            edit.changes.extend(compactor.catalog().feed.ingested(part.family.id(), seqno, &tables));
+        }
         let spans: Vec<_> = replaced.iter().filter_map(Replaced::added_keys).collect();
         let event = EngineEvent::Ingested { spans: &spans };
         compactor.catalog().log_event(&mut edit, event, &replaced, None, self.started);

@@ -1,6 +1,7 @@
 //! Work on a store as a whole, one call each.
 //!
 //! ```text
+//! changes.rs        the change feed: reads the log in commit order; named cursors
 //! examine.rs        shows tables, memtables and log piece by piece, without a change
 //! replace.rs        replaces tables by their remaining records; lost ranges
 //! bulk_load.rs      sorts rows into tables and adds these to a family in one commit
@@ -16,6 +17,7 @@
 //! ```
 
 pub(super) mod bulk_load;
+pub(super) mod changes;
 pub(super) mod checkpoint;
 pub(super) mod examine;
 pub(super) mod ingest;

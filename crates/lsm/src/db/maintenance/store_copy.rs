@@ -9,12 +9,14 @@
 //! Crash: a directory without `CURRENT`, which is not a store.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::db::open::directory::{create_directory, remove_directory, remove_ours, take_lock};
 use crate::env::{Env, Origin};
 use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::identity::StoreIdentity;
 use crate::names::StoreFileName;
+use crate::record::Seqno;
 use crate::version::{self, Contents, Manifest, ManifestState, Marked};
 
 /// Creates and locks an empty directory, and calls `write`. After an error of `write`, removes the files that it has
@@ -67,11 +69,20 @@ pub(crate) fn begin_copy(dir: &Path, env: &Env, marked: Marked) -> Result<()> {
 }
 
 /// Makes the copy a store with a uid of its own. Its files are synced. `identity` is that of the copied store.
-pub(crate) fn finish_copy(dir: &Path, env: &Env, state: &ManifestState, identity: &StoreIdentity) -> Result<()> {
+/// `through` is its last commit in the copy: the change feed of the copy branches there.
+pub(crate) fn finish_copy(
+    dir: &Path,
+    env: &Env,
+    (state, through): (&ManifestState, Seqno),
+    identity: &StoreIdentity,
+) -> Result<()> {
     env.fs.sync_dir(dir).during(|| "syncing the directory of a copy")?;
     // The edit names no log: the open of the copy creates a fresh one, after the seqno in the counters.
     let number = state.next_file;
     let identity = identity.of_checkpoint(env.random.uid(), number, state.last_seqno);
+    let feed = Arc::new(state.feed.of_copy(env.random.uid(), through, state.last_seqno));
+    let mut state = state.clone();
+    state.feed = feed;
     Manifest::create(env, dir, number, identity, &state.snapshot())?;
     version::mark_finished(env, dir)
 }

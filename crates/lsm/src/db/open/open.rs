@@ -18,6 +18,7 @@ use super::recover::Opened;
 use crate::compaction::WriteRate;
 use crate::db::catalog::claims::TableClaims;
 use crate::db::catalog::event_log::EventLog;
+use crate::db::catalog::feed::Feed;
 use crate::db::catalog::obsolete_files::ObsoleteFiles;
 use crate::db::catalog::{Catalog, FamilyMap};
 use crate::db::jobs::compact::Compactor;
@@ -43,6 +44,7 @@ use crate::expiry::ExpiryClock;
 use crate::names::{StoreFileName, is_system_name};
 use crate::options::Settings;
 use crate::planted;
+use crate::version::Manifest;
 
 /// Implements `Db::open`.
 pub(in crate::db) fn open(dir: &Path, settings: Settings, parts: Parts) -> Result<Arc<StoreHandle>> {
@@ -172,8 +174,10 @@ pub(super) fn start(
     let log_points = opened.manifest.as_ref().is_some_and(|manifest| manifest.state().log_points);
     let deletes_ranges = opened.manifest.as_ref().is_some_and(|manifest| manifest.state().log_deletes_ranges);
     let separation = BlobSeparator::new(opened.families.by_id.values(), log_points);
+    let feed = opened.manifest.as_ref().map(Manifest::state);
+    let feed = Arc::new(feed.map_or_else(|| Feed::of_reader(opened.feed), Feed::new));
     let catalog = Catalog {
-        obsolete: ObsoleteFiles::new(&context, opened.dead_files, opened.leftovers),
+        obsolete: ObsoleteFiles::new(&context, opened.dead_files, opened.leftovers, Arc::clone(&feed)),
         store_log: StoreLog::new(context, log, opened.visible),
         reads,
         snapshots: Arc::new(Snapshots::default()),
@@ -186,6 +190,7 @@ pub(super) fn start(
         filtering: AtomicU64::new(0),
         open_tables: opened.open_tables,
         events: EventLog::new(parts.engine_log, opened.lines),
+        feed,
     };
     let write_path = WritePath {
         catalog,
@@ -260,6 +265,7 @@ impl StoreInner {
         }
         self.catalog().families.store(Arc::new(families));
         self.write_path().memory.charge_memtables(self.catalog());
+        self.catalog().feed.show_read(opened.feed);
         self.catalog().events.show(&opened.lines); // after the rows that the removed entries became
         self.catalog().remove_obsolete_files(); // tables of the first state that no reader holds
     }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::directory::{no_store, remove_ours};
+use super::kept_log::{KeptLog, feed_changes};
 use super::opening::Opening;
 use super::replay::{MOST_UNSYNCED, Replay};
 use crate::batch::Binding;
@@ -21,6 +22,7 @@ use crate::compaction::UnsyncedTables;
 use crate::compaction_filter::CompactionFilter;
 use crate::db::catalog::FamilyMap;
 use crate::db::catalog::event_log::{add_event, number_events, touched_in};
+use crate::db::catalog::feed::{FeedView, is_needed};
 use crate::db::jobs::redo::is_of_the_pass;
 use crate::db::state::family::{DEFAULT_FAMILY, Family, MemtableShape, TableHandle, TableLevels, ViewDelta};
 use crate::db::state::store_log::{OpenLog, facts_of};
@@ -41,10 +43,10 @@ use crate::seam::{EngineEvent, Work};
 use crate::sst::Cache;
 use crate::values::LoggedValues;
 use crate::version::{
-    self, Contents, Edit, EditChange, EventLines, Manifest, ManifestState, ObsoleteList, OpenTables, RecoveredManifest,
-    recover,
+    self, Contents, Edit, EditChange, EventLines, FeedState, KeptSegment, Manifest, ManifestState, ObsoleteList,
+    OpenTables, RecoveredManifest, recover,
 };
-use crate::wal::{self, LiveRead, LogEnd, Numbers, ReadUntil, Replayed};
+use crate::wal::{self, LiveRead, LogEnd, Numbers, ReadUntil, Replayed, Stop};
 
 /// Reports what recovery found in the log at open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -99,6 +101,8 @@ pub(super) struct Opened {
     pub(super) report: RecoveryReport,
     /// Lost values of the log, each as a lost range.
     pub(in crate::db) lost: Vec<(Family, u64, Arc<LostRange>)>,
+    /// In a read-only store: what the change feed keeps.
+    pub(in crate::db) feed: FeedView,
 }
 
 impl Opening<'_> {
@@ -178,6 +182,7 @@ impl Opening<'_> {
             expired_through: found.state.expired_through,
             format_level: found.state.format_level,
             lines: found.state.lines.clone(),
+            feed: FeedView::of(&found.state),
             leftovers: Vec::new(),
             report: RecoveryReport { commits: replay.commits, lost_values: replay.lost.len() as u64, ..report },
             lost: replay.lost,
@@ -258,6 +263,9 @@ impl Opening<'_> {
         for (name, options) in &self.parts.families {
             version::family::creation(0, name.clone(), options).try_for_each(|change| level.check(change.level()))?;
         }
+        if is_needed(&FeedState::default(), self.settings) {
+            level.check(FormatLevel::RANGES)?;
+        }
         Manifest::create(self.env(), self.dir, 1, self.env().random.uid(), &first)?;
         match recover(self.env(), self.dir)? {
             Some(found) => self.recover(&found),
@@ -272,6 +280,9 @@ impl Opening<'_> {
                 found.read_compatible
             );
             return Err(Error::of(ErrorKind::FormatTooNew, what));
+        }
+        if is_needed(&found.state.feed, self.settings) {
+            found.state.format_level.check(FormatLevel::RANGES)?;
         }
         let mut names = self.names()?;
         // A file of this name that is no mark is the user's, and stays.
@@ -319,6 +330,7 @@ impl Opening<'_> {
             manifest: Some(manifest),
             report,
             lost: replay.lost,
+            feed: FeedView::default(),
         })
     }
 
@@ -345,9 +357,13 @@ impl Opening<'_> {
         let (env, started) = (self.env(), self.env().clock.monotonic_nanos());
         let state = &found.state;
         let mut replay = self.replay(found, Some(&**numbers))?;
+        let mut kept = KeptLog::of(self, found, numbers);
         let end = match &state.log {
             Some(log) => {
-                let visit = &mut |frame: Replayed<'_>| replay.apply(&frame);
+                let visit = &mut |frame: Replayed<'_>| {
+                    replay.apply(&frame)?;
+                    kept.as_mut().map_or(Ok(()), |kept| kept.take(&frame)).map_err(Stop::Failed)
+                };
                 let loss = self.settings.accept_loss;
                 Some(wal::recover(env, self.dir, log, &facts_of(state), self.machine()?, loss, visit)?)
             }
@@ -359,6 +375,7 @@ impl Opening<'_> {
         let mut edit = Edit::default();
         let report = self.report(end.as_ref(), replay.commits, &**numbers, &mut edit)?;
         let report = RecoveryReport { lost_values: replay.lost.len() as u64, ..report };
+        let feed = feed_changes(env, self.settings, state, kept, end.as_ref(), last)?;
         let offset = end.as_ref().map_or(0, |end| end.next_start);
         planted!(RecoveryRecyclesBeforeEdit => { self.sweep(names, &|name| !matches!(name, StoreFileName::Segment(_) | StoreFileName::Ring(_))); });
         // The names of the tables and of the log are durable with that of the manifest, before `CURRENT` is turned to
@@ -367,6 +384,7 @@ impl Opening<'_> {
         edit.changes.append(&mut replay.added);
         edit.changes.extend(replay.lost_ranges());
         edit.changes.extend(self.new_merge_operators(state));
+        edit.changes.extend(feed);
         state.check_level(&edit.changes)?;
         edit.changes.extend(self.new_compaction_filters(state));
         edit.changes.extend(state.families.keys().map(|id| EditChange::Flushed { family: *id, seqno: last }));
@@ -695,7 +713,12 @@ fn live_files(state: &ManifestState, manifest: u64) -> Vec<StoreFileName> {
     });
     let log =
         state.log.iter().flat_map(|log| [StoreFileName::Segment(log.place.segment), StoreFileName::Ring(log.ring)]);
-    tables.chain(log).chain([StoreFileName::Manifest(manifest), StoreFileName::Current, StoreFileName::Lock]).collect()
+    let feed = state.feed.segments.values().map(KeptSegment::name).chain(state.feed.files.keys().copied());
+    tables
+        .chain(feed)
+        .chain(log)
+        .chain([StoreFileName::Manifest(manifest), StoreFileName::Current, StoreFileName::Lock])
+        .collect()
 }
 
 /// Returns the error of a family that is opened with another order than the stored one.

@@ -196,6 +196,11 @@ impl Generation {
         bytes.saturating_mul(1000) / budget as u64
     }
 
+    /// Returns the numbers of the blob files that its records point into.
+    pub(crate) fn value_files(&self) -> Vec<u64> {
+        lock(&self.values).iter().map(|file| file.number()).collect()
+    }
+
     /// Notes that a record whose frame begins at `offset` is about to be inserted. Only the applying thread calls this.
     #[inline]
     pub(crate) fn touch(&self, offset: u64) {
@@ -414,6 +419,18 @@ impl Family {
     /// Replaces the options, which `check_options` has found acceptable.
     pub(in crate::db) fn replace_options(&self, options: CfOptions) {
         self.0.options.replace(options);
+    }
+
+    /// Returns the numbers of the blob files that records of frozen memtables point into, each with the last seqno of its
+    /// memtable, for the memtables frozen up to a seqno.
+    pub(in crate::db) fn value_files_through(&self, through: Seqno) -> Vec<(u64, Seqno)> {
+        let view = self.view();
+        let frozen = view.frozen.iter().filter(|generation| generation.through() <= through);
+        let files = |generation: &Arc<Generation>| {
+            let through = generation.through();
+            generation.value_files().into_iter().map(move |number| (number, through))
+        };
+        frozen.flat_map(files).collect()
     }
 
     /// Returns the key order.

@@ -42,7 +42,26 @@ use crate::wal::{EpochChange, Precondition, Whole};
 
 /// The id that no family ever has. An operation with this id takes a seqno and holds no data (docs/format.md, section
 /// 5.2).
-const NO_FAMILY: u32 = u32::MAX;
+pub(in crate::db) const NO_FAMILY: u32 = u32::MAX;
+
+/// The purpose of a seqno without a record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::db) enum TakenFor {
+    /// A flush: nothing changes.
+    Flush,
+    /// An edit changes the family at this seqno, unless it fails.
+    Edit,
+}
+
+impl TakenFor {
+    /// Returns the value of the operation, which tells readers of the log to look for an edit.
+    fn mark(self) -> &'static [u8] {
+        match self {
+            TakenFor::Flush => b"",
+            TakenFor::Edit => b"\x01",
+        }
+    }
+}
 
 impl WritePath {
     /// Commits a batch under a precondition. Returns `None` and changes nothing if the precondition fails. In stepped
@@ -348,11 +367,12 @@ impl WritePath {
     }
 
     /// Takes a seqno without a record for each of these families, in one commit, and returns the first. Each family's
-    /// memtable is frozen at its seqno. `then` changes the configuration epoch from these seqnos on.
+    /// memtable is frozen at its seqno. `then` changes the configuration epoch from these seqnos on. `takes` says whether
+    /// an edit is going to take effect at these seqnos.
     pub(in crate::db) fn take_seqno(
         &self,
         families: &[&Family],
-        then: EpochChange,
+        (then, takes): (EpochChange, TakenFor),
         on_ordered: impl FnOnce(Seqno),
     ) -> Result<Seqno> {
         let Some(log) = self.store_log().log() else { return Err(Error::invalid("the store has no log")) };
@@ -360,7 +380,7 @@ impl WritePath {
         for family in families {
             let mut id = Vec::new();
             put_varint(&mut id, family.id().into());
-            batch.push_with(NO_FAMILY, Kind::Delete, &id, b"", &[])?;
+            batch.push_with(NO_FAMILY, Kind::Delete, &id, takes.mark(), &[])?;
         }
         let body = batch.seal();
         let under = Precondition::changing(then);
@@ -370,6 +390,10 @@ impl WritePath {
         let ticket = ticket.ok_or_else(|| Error::structural("refused under any rules"))?;
         log.wal().copy(&ticket, &body).inspect_err(|error| self.store_log().queue_halt(error))?;
         self.apply_through(log, ticket.end).inspect_err(|error| self.store_log().queue_halt(error))?;
+        if takes == TakenFor::Edit {
+            let taken = (ticket.seqno..).zip(families);
+            taken.for_each(|(seqno, family)| self.catalog().feed.job_takes(seqno, family.id()));
+        }
         Ok(ticket.seqno)
     }
 

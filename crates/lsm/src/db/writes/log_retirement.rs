@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering;
 
 use super::write_path::WritePath;
 use crate::compaction::debt::LOG_DELAY_FROM;
+use crate::db::catalog::feed::FeedChanges;
 use crate::db::notify::lanes::Lane;
 use crate::db::state::family::Family;
 use crate::db::state::store_log::{LogPosition, OpenLog};
@@ -72,6 +73,8 @@ impl LogBound {
 pub(in crate::db) struct LogEdit {
     sealed: Vec<LogPlace>,
     pub(in crate::db) retirable: Option<Retirable>,
+    /// The retirable segments that the change feed keeps, the newest ones.
+    kept: Vec<u64>,
 }
 
 impl WritePath {
@@ -88,9 +91,14 @@ impl WritePath {
         // With no segment to retire the oldest record does not matter, and finding it costs a look at every family.
         let retirable = log.wal().oldest_end().and_then(|end| {
             let needed = self.needed_from(flushed, end);
-            if needed < end { None } else { log.wal().retirable(needed) }
+            if needed < end { None } else { log.wal().retirable(self.durable_below(log, needed)) }
         });
-        self.log_changes_with(log, edit, moment, retirable)
+        self.log_changes_with(log, edit, moment, (retirable, flushed))
+    }
+
+    /// Returns the offset below which segments are retired: the change feed keeps durable ones only.
+    fn durable_below(&self, log: &OpenLog, below: u64) -> u64 {
+        if self.catalog().feed.is_on() { below.min(log.wal().synced().offset) } else { below }
     }
 
     /// Adds the log's changes for segments that are not needed.
@@ -99,13 +107,17 @@ impl WritePath {
         log: &OpenLog,
         edit: &mut Edit,
         moment: LogPosition,
-        retirable: Option<Retirable>,
+        (retirable, flushed): (Option<Retirable>, &[(&Family, Seqno)]),
     ) -> LogEdit {
         let sealed = log.wal().seals_due();
         edit.changes.extend(sealed.iter().copied().map(EditChange::SegmentSealed));
         edit.changes.push(EditChange::Permanent { offset: moment.offset, seqno: moment.seqno });
         edit.changes.push(EditChange::LogWitness { offset: log.wal().synced().offset });
-        let Some(retirable) = retirable else { return LogEdit { sealed, retirable: None } };
+        let ends = retirable.as_ref().map_or(&[][..], |retirable| &retirable.ends);
+        let (settings, now) = (self.context().settings.current(), self.context().env.clock.wall_micros());
+        let FeedChanges { changes, kept } = self.catalog().feed.changes(&settings, now, ends, flushed);
+        edit.changes.extend(changes);
+        let Some(retirable) = retirable else { return LogEdit { sealed, retirable: None, kept } };
         edit.changes.push(EditChange::LogStart {
             place: retirable.start.place,
             ring: retirable.start.ring,
@@ -113,7 +125,7 @@ impl WritePath {
         });
         edit.changes.extend(retirable.segments.iter().map(|segment| EditChange::SegmentRetired { segment: *segment }));
         planted!(SegmentRecycledEarly => { log.wal().recycle(&retirable.segments); let _ = log.wal().prepare(); });
-        LogEdit { sealed, retirable: Some(retirable) }
+        LogEdit { sealed, retirable: Some(retirable), kept }
     }
 
     /// Returns the logical offset from which on frames hold records that are in no table; or any offset below `enough`
@@ -148,11 +160,17 @@ impl WritePath {
     }
 
     /// Marks the sealed segments in the log, and recycles the segments that no edit names any more.
-    pub(in crate::db) fn end_log_edit(&self, LogEdit { sealed, retirable }: LogEdit) {
+    pub(in crate::db) fn end_log_edit(&self, LogEdit { sealed, retirable, kept }: LogEdit) {
         let Some(log) = self.store_log().log() else { return };
         log.wal().sealed(&sealed);
         if let Some(retirable) = retirable {
-            log.wal().recycle(&retirable.segments);
+            for run in retirable.segments.chunk_by(|one, next| kept.contains(one) == kept.contains(next)) {
+                if planted!(FeedSegmentRecycled, false, kept.contains(&run[0])) {
+                    log.wal().hand_over(run)
+                } else {
+                    log.wal().recycle(run)
+                }
+            }
             self.lanes().kick(Lane::Log);
         }
     }
@@ -213,8 +231,9 @@ impl WritePath {
         let moment = self.sync_log()?;
         let Some(below) = self.unneeded_below(log) else { return Ok(()) };
         let mut edit = Edit::default();
-        let log_edit = self.log_changes_with(log, &mut edit, moment, log.wal().retirable(below));
-        if log_edit.retirable.is_some() {
+        let log_edit = self.log_changes_with(log, &mut edit, moment, (log.wal().retirable(below), &[]));
+        let raises_floor = edit.changes.iter().any(|change| matches!(change, EditChange::Feed(_)));
+        if log_edit.retirable.is_some() || raises_floor {
             planted!(LogGoneBeforeEdit => if let Some(retirable) = &log_edit.retirable { log.wal().recycle(&retirable.segments); log.wal().give_back(); });
             self.catalog().install(edit, None)?;
             self.end_log_edit(log_edit);

@@ -132,6 +132,11 @@ impl WritePath {
         Ok(true)
     }
 
+    /// Returns the position up to which frames are applied.
+    pub(in crate::db) fn applied(&self) -> LogPosition {
+        self.applier.moment()
+    }
+
     /// Makes all applied frames durable (I15) and returns the durable position.
     pub(in crate::db) fn sync_log(&self) -> Result<LogPosition> {
         let Some(log) = self.store_log().log() else {
