@@ -16,6 +16,7 @@ use waxseal_lsm::db::{Condition, End, Family};
 use waxseal_lsm::env::{SystemTime, UNIX_EPOCH};
 use waxseal_lsm::error::{Error, ErrorKind, Result};
 use waxseal_lsm::options::Durability;
+use waxseal_lsm::range_delete::RangeBounds;
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::seam::PendingWrite;
 use waxseal_meta::Seal;
@@ -674,10 +675,20 @@ impl Batch {
 
     fn try_delete_range(&mut self, cf: &ColumnFamily, bounds: Bounds) -> Result<()> {
         let (start, end) = half_open(cf.order().is_bytewise(), bounds)?;
+        self.try_delete_between(cf, (start.as_deref(), end.as_deref()))
+    }
+
+    /// Removes the keys from a start, included, to an end, excluded.
+    pub(crate) fn try_delete_between(&mut self, cf: &ColumnFamily, bounds: RangeBounds<'_>) -> Result<()> {
         self.push_by(cf, None, |inner, operations| {
-            let bounds = (start.as_deref(), end.as_deref());
             operations.delete_range(cf.family.id(), bounds, inner.engine.companions())
         })
+    }
+
+    /// Refuses the batch: its commit fails with this error, unless an earlier one does.
+    pub(crate) fn refuse(&mut self, error: Error) -> &mut Batch {
+        self.fault.get_or_insert(error);
+        self
     }
 
     /// Makes all writes of the batch visible atomically, and empties the batch for reuse. On an error the batch keeps
@@ -854,7 +865,7 @@ impl Batch {
     }
 
     #[inline]
-    fn push(&mut self, cf: &ColumnFamily, write: Write<'_>) -> &mut Batch {
+    pub(crate) fn push(&mut self, cf: &ColumnFamily, write: Write<'_>) -> &mut Batch {
         self.push_called(cf, write, None)
     }
 

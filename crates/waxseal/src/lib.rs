@@ -63,6 +63,7 @@ mod backup;
 mod batch;
 mod builder;
 pub mod care;
+mod changes;
 mod cursor;
 mod db;
 mod ends;
@@ -85,7 +86,8 @@ mod verify;
 
 #[cfg(feature = "tokio")]
 pub use async_db::{
-    AsyncBatch, AsyncColumnFamily, AsyncDb, AsyncSession, AsyncSnapshot, AsyncTransaction, KeyStream, RangeStream,
+    AsyncBatch, AsyncChanges, AsyncColumnFamily, AsyncDb, AsyncSession, AsyncSnapshot, AsyncTransaction, KeyStream,
+    RangeStream,
 };
 pub use backup::{
     Backup, BackupInfo, BackupOptions, BackupProgress, BackupVerification, BackupWatch, CreatedBackup, PurgedBackups,
@@ -95,6 +97,7 @@ pub use builder::Builder;
 pub use care::{
     Digest, ErrorHandler, RepairOptions, RepairSource, Report, SalvageOptions, ScrubOptions, VerifyOptions,
 };
+pub use changes::{Change, ChangeCursor, ChangeOperation, ChangePosition, ChangeReach, Changes, Tail};
 pub use cursor::{Cursor, Row};
 pub use db::Db;
 pub use identity::StoreId;

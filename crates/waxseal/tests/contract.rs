@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use waxseal::env::{RealFs, SystemClock};
 use waxseal::{
-    Backup, CfOptions, ColumnFamily, Compression, Cursor, Damage, Db, Digest, Durability, Error, ErrorKind, Event,
-    IngestOptions, Isolation, Keys, Listener, MergeOperator, Metrics, Range, RecoveryReport, RepairOptions, Report,
-    Result, ScrubOptions, Seal, Sealed, Session, Settings, Slice, Snapshot, TableWriter, Transaction, VerifyOptions,
-    WriteOptions,
+    Backup, CfOptions, Change, ChangeOperation, ColumnFamily, Compression, Cursor, Damage, Db, Digest, Durability,
+    Error, ErrorKind, Event, IngestOptions, Isolation, Keys, Listener, MergeOperator, Metrics, Range, RecoveryReport,
+    RepairOptions, Report, Result, ScrubOptions, Seal, Sealed, Session, Settings, Slice, Snapshot, TableWriter,
+    Transaction, VerifyOptions, WriteOptions,
 };
 
 struct Quiet;
@@ -280,6 +280,13 @@ fn upkeep() -> Result<()> {
     backup.restore(id, dir.path().join("restored"))?;
     backup.purge(1)?;
     Db::restore(dir.path().join("backups"), id, dir.path().join("again"))?;
+    let cursor = db.change_cursor("replica")?;
+    cf.put("k", "x")?;
+    db.sync()?;
+    for change in db.changes_since(cursor.position()?)? {
+        let Change { family, operation, session, .. } = change?;
+        assert!(matches!(operation, ChangeOperation::Put { .. }) && &*family == "default" && session.is_none());
+    }
     Ok(())
 }
 

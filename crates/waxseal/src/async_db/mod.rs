@@ -15,6 +15,7 @@
 //! loses its result and nothing else. Dropping the last handle does not wait for the store to close.
 
 mod batch;
+mod changes;
 mod family;
 mod group;
 mod lane;
@@ -46,6 +47,7 @@ use group::TaskGroup;
 use lane::{JobLane, JobResult};
 
 pub use batch::AsyncBatch;
+pub use changes::AsyncChanges;
 pub use family::AsyncColumnFamily;
 pub use rows::{KeyStream, RangeStream};
 pub use session::AsyncSession;

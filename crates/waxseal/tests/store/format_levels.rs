@@ -20,7 +20,7 @@ fn counters() -> CfOptions {
 }
 
 /// Every way to what level 2 adds.
-fn beyond_level_1(db: &Db, cf: &ColumnFamily, table: &Path) -> [Result<()>; 5] {
+fn beyond_level_1(db: &Db, cf: &ColumnFamily, table: &Path) -> [Result<()>; 7] {
     let mut batch = db.batch();
     batch.put(cf, "batched", "1").delete_range(cf, "a".."b");
     [
@@ -29,6 +29,8 @@ fn beyond_level_1(db: &Db, cf: &ColumnFamily, table: &Path) -> [Result<()>; 5] {
         db.create_column_family("counters", counters()).map(drop),
         db.ingest(cf, [table], IngestOptions::default()).map(drop),
         db.bulk_load(cf, [("loaded", "1")]).map(drop),
+        db.change_cursor("copy").map(drop),
+        db.change_position().map(drop),
     ]
 }
 
@@ -48,9 +50,15 @@ fn a_store_of_an_older_level_refuses_what_it_lacks_until_it_is_upgraded() -> Res
     }
     assert_eq!((rows()?, db.column_families().len(), db.format_level()), (before, 1, 1));
     db.close()?;
-    // An open changes the level neither by itself nor for a merge operator.
+    // An open changes the level neither by itself nor for a merge operator or the change feed.
     let with_operator = || Db::builder(&path).column_family("default", counters());
+    let with_feed = |path: &Path, level| {
+        Db::builder(path).format_level(level).tune(|settings| settings.keep_log_bytes = 1 << 20).open()
+    };
     assert!(with_operator().open().unwrap_err().to_string().contains("upgrade(2)"));
+    assert!(with_feed(&path, 1).unwrap_err().to_string().contains("upgrade(2)"));
+    assert!(with_feed(&dir.path().join("fed"), 1).unwrap_err().to_string().contains("upgrade(2)"));
+    assert!(with_feed(&dir.path().join("fed"), 2)?.oldest_change_position().is_some());
     let (db, reader) = (Db::open(&path)?, Db::open_read_only(&path)?);
     assert_eq!((db.format_level(), reader.format_level()), (1, 1));
     // A refused creation leaves no store behind.
@@ -84,6 +92,7 @@ fn a_store_of_an_older_level_refuses_what_it_lacks_until_it_is_upgraded() -> Res
     db.checkpoint(dir.path().join("copy"))?;
     db.close()?;
     assert_eq!(with_operator().open()?.format_level(), 2);
+    assert!(with_feed(&path, 1)?.oldest_change_position().is_some());
     assert_eq!(Db::open(dir.path().join("copy"))?.format_level(), 2);
     Ok(())
 }

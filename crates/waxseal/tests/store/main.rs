@@ -1,5 +1,6 @@
 //! The public API on a real file system: one program, so that its parts link once.
 
+mod changes;
 mod ends;
 mod estimate;
 mod expiry;
