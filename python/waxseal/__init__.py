@@ -51,6 +51,7 @@ from ._errors import (
     LockedError,
     NoStoreError,
     OutOfMemoryError,
+    OutOfReachError,
     ReadOnlyError,
 )
 from ._arrow import Scan
@@ -108,6 +109,7 @@ __all__ = [
     "NoStoreError",
     "OpenFile",
     "OutOfMemoryError",
+    "OutOfReachError",
     "PROVENANCE",
     "Place",
     "Provenance",

@@ -125,6 +125,10 @@ class PathNotPermittedError(FileError, PermissionError):
     """The operation does not apply to this kind of entry."""
 
 
+class OutOfReachError(Error):
+    """The change feed cannot continue at the position: copy the store again, and continue from there."""
+
+
 OK, NOT_FOUND, TOO_SMALL = 0, 1, 2
 INVALID, CLOSED, BUSY, CALLBACK, FILE = -4, -9, -10, -12, -15
 
@@ -144,6 +148,7 @@ CLASSES: Dict[int, Type[Error]] = {
     -13: InternalError,
     -14: InterruptedCallError,
     FILE: FileError,
+    -16: OutOfReachError,
 }
 
 #: The class of an error number of a file operation, unless it is `FileError`.

@@ -196,6 +196,12 @@ struct ArrowArrayStream {
 #define WAXSEAL_FILE (-15)
 
 /**
+ * The change feed cannot continue at the position: the log behind it is not kept any more, or it lies in a history that
+ * was cut. The message names the oldest position. Copy the store again, and continue from there.
+ */
+#define WAXSEAL_OUT_OF_REACH (-16)
+
+/**
  * The error is not about damage.
  */
 #define WAXSEAL_VERDICT_NONE 0

@@ -51,6 +51,9 @@ pub const WAXSEAL_INTERNAL: i32 = -13;
 pub const WAXSEAL_INTERRUPTED: i32 = -14;
 /// An operation on a path or an open file failed as POSIX names it: `waxseal_error_errno` returns the number.
 pub const WAXSEAL_FILE: i32 = -15;
+/// The change feed cannot continue at the position: the log behind it is not kept any more, or it lies in a history that
+/// was cut. The message names the oldest position. Copy the store again, and continue from there.
+pub const WAXSEAL_OUT_OF_REACH: i32 = -16;
 
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
@@ -123,6 +126,7 @@ impl Failure {
             ErrorKind::FormatTooNew => WAXSEAL_FORMAT_TOO_NEW,
             ErrorKind::Closed => WAXSEAL_CLOSED,
             ErrorKind::Interrupted => WAXSEAL_INTERRUPTED,
+            ErrorKind::OutOfReach => WAXSEAL_OUT_OF_REACH,
             _ => WAXSEAL_INTERNAL, // a kind unknown to this library
         }
     }
