@@ -43,6 +43,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Records", &["put", "get", "del", "delete-range", "compare-and-set", "add", "merge", "pop", "scan"]),
     ("In and out", &["load", "dump", "export", "import", "ingest"]),
     ("Files", &["fs"]),
+    ("Change feed", &["changes", "cursor"]),
     ("The store", &["stats", "families", "options", "levels", "compact", "checkpoint", "upgrade"]),
     ("Backups", &["backup", "backups", "restore"]),
     ("Integrity", &["verify", "scrub", "repair", "salvage", "digest"]),
@@ -230,6 +231,39 @@ pub(crate) enum Verb {
         /// Copy at most this many bytes per second.
         #[arg(long, value_name = "BYTES")]
         rate: Option<u64>,
+    },
+    /// Print the changes of the store in commit order, one a line, even while another process writes.
+    ///
+    /// The log is kept for cursors (`cursor --add`) and by the options of the process that writes. Exit code 6 if it does
+    /// not reach back to the position, or if the position lies behind commits that the store has lost.
+    Changes {
+        /// Print what follows this position. Default: the oldest one.
+        #[arg(long, value_name = "POSITION", conflicts_with = "cursor")]
+        since: Option<String>,
+        /// Print what follows the position of this cursor.
+        #[arg(long, value_name = "NAME")]
+        cursor: Option<String>,
+        /// Go on printing changes as they become durable.
+        #[arg(long)]
+        follow: bool,
+        /// Stop after this many changes.
+        #[arg(long, value_name = "N")]
+        limit: Option<u64>,
+    },
+    /// List the cursors of the change feed, add, move or remove one. A cursor keeps the log for its consumer.
+    Cursor {
+        /// Add a cursor of this name at the last commit, unless there is one.
+        #[arg(long, value_name = "NAME", group = "what")]
+        add: Option<String>,
+        /// Move this cursor to the position of --to.
+        #[arg(long, value_name = "NAME", group = "what", requires = "to")]
+        advance: Option<String>,
+        /// Remove this cursor.
+        #[arg(long, value_name = "NAME", group = "what")]
+        remove: Option<String>,
+        /// The position, as `changes` prints it.
+        #[arg(long, value_name = "POSITION")]
+        to: Option<String>,
     },
     /// Check every byte of the store, even while another process writes. Changes nothing.
     ///

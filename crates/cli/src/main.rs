@@ -12,6 +12,7 @@
 mod args;
 mod backup;
 mod care;
+mod changes;
 mod damage;
 mod exchange;
 mod expiry;
@@ -96,6 +97,15 @@ fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
         Verb::Backup { dest, rate, keep } => backup::backup(args, dest, *rate, *keep, output),
         Verb::Backups { dir, verify, keep } => backup::backups(dir, *verify, *keep, output),
         Verb::Restore { backup, id, rate } => backup::restore(args, backup, *id, *rate, output),
+        Verb::Changes { since, cursor, follow, limit } => {
+            let from = changes::From { since: since.as_deref(), cursor: cursor.as_deref() };
+            changes::changes(args, from, *follow, *limit, output)
+        }
+        Verb::Cursor { add, advance, remove, to } => {
+            let what =
+                changes::CursorChange::of((add.as_deref(), advance.as_deref(), remove.as_deref()), to.as_deref());
+            changes::cursor(args, what, output)
+        }
         Verb::Verify => care::verify(args, output),
         Verb::Scrub(scrub) => care::scrub(args, scrub, output),
         Verb::Repair { accept_loss } => care::repair(args, *accept_loss, output),

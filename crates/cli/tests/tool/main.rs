@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "the tests make the files that the tool reads")]
 
 mod backups;
+mod changes;
 mod descriptors;
 mod edges;
 mod exchange;
