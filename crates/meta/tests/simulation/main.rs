@@ -12,6 +12,7 @@ mod displaced;
 mod epoch;
 mod events;
 mod expiring;
+mod feed;
 mod filters;
 mod flips;
 mod forged;

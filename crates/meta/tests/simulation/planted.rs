@@ -16,7 +16,8 @@ use crate::model::Run;
 use crate::sweep::{SCENARIOS, sweep, torn_tails, trims};
 use crate::world::{CONFIGS, World};
 use crate::{
-    backup, care, epoch, expiring, filters, forged, hurt, ingest, kept, memory, operands, panics, transactions, values,
+    backup, care, epoch, expiring, feed, filters, forged, hurt, ingest, kept, memory, operands, panics, transactions,
+    values,
 };
 
 /// Flips bits of a held batch in the length of a value. The value then ends at the end of its seal, and seems to have
@@ -105,7 +106,11 @@ type Search = fn() -> bool;
 fn all() -> impl Iterator<Item = (Bug, Search)> {
     let others = Bug::ALL.into_iter().map(|bug| (bug, is_found as Search));
     let of_expiry = Bug::OF_EXPIRY.into_iter().map(|bug| (bug, expiring::is_found as Search));
-    others.chain(of_expiry).chain(Bug::OF_BACKUP.into_iter().map(|bug| (bug, backup::is_found as Search)))
+    let of_feed = Bug::OF_FEED.into_iter().map(|bug| (bug, feed::is_found as Search));
+    others
+        .chain(of_expiry)
+        .chain(of_feed)
+        .chain(Bug::OF_BACKUP.into_iter().map(|bug| (bug, backup::is_found as Search)))
 }
 
 /// Searches for bugs one after the other; first, for `clean`, without a bug. Returns the number of bugs.
