@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::db::{At, Change, ChangeOperation, ChangeReach, Changes, Db, Parts};
-use waxseal_lsm::env::sim::{Crash, Loss, SimFs};
+use waxseal_lsm::env::sim::{Crash, Fault, Loss, SimFs};
 use waxseal_lsm::error::{ErrorKind, Result};
 use waxseal_lsm::merge_operator::MergeOperator;
 use waxseal_lsm::options::{CfOptions, Durability, Settings};
@@ -383,6 +383,119 @@ fn a_checkpoint_branches_where_its_commits_end() {
     for position in [later, at] {
         refused(copy.changes_since(&position, ChangeReach::Visible));
     }
+}
+
+/// A reader beside the writer waits at the seqno of a job until a mark says what the job did.
+#[test]
+fn the_mark_of_a_failed_job_outlives_an_edit_that_fails() {
+    let full = Fault::Error(std::io::ErrorKind::StorageFull);
+    let seqno = |db: &Db| db.change_position(ChangeReach::Visible).unwrap().seqno;
+    let mut read = 0;
+    for (job_step, edit_step) in (0..30).flat_map(|job| (0..12).map(move |edit| (job, edit))) {
+        let (sim, dir) = sim(12);
+        let db = open(&sim, &dir);
+        let at = db.keep_log_for(NAME, None).unwrap();
+        fill(&db, 0..5, 0);
+        let before = seqno(&db);
+        sim.fail_at(sim.steps() + job_step, full);
+        let loaded = db.bulk_load(&default(&db), &mut |load| load.push(Kind::Put, b"loaded", b"1", &[]));
+        sim.clear_faults();
+        if loaded.is_ok() || seqno(&db) == before {
+            continue;
+        }
+        if put(&db, &default(&db), b"later", b"1", Durability::Os).is_err() {
+            continue; // the fault halted the store
+        }
+        sim.fail_at(sim.steps() + edit_step, full);
+        let _ = db.flush();
+        sim.clear_faults();
+        if db.flush().is_err() {
+            continue; // this one did
+        }
+        let reader = read_only(&sim, &dir).unwrap();
+        let mut changes = reader.changes_since(&at, ChangeReach::Durable).unwrap();
+        let count = Mirror::default().catch_up(&mut changes).unwrap();
+        assert_eq!(count, 6, "job fails at step {job_step}, edit at {edit_step}");
+        read += 1;
+    }
+    assert!(read > 0);
+}
+
+/// Recovery replaces a log whose newest frames are in the ring alone, and blob files that only these frames name.
+#[test]
+fn a_recovery_that_crashes_at_any_step_keeps_what_a_cursor_needs() {
+    let (sim, dir) = sim(13);
+    let open = |sim: &SimFs| {
+        let families = vec![("default".to_owned(), CfOptions { large_value_bytes: 100, ..options() })];
+        Db::open(&dir, settings(), Parts { families, ..parts(sim.env(sim.steps())) })
+    };
+    let db = open(&sim).unwrap();
+    let at = db.keep_log_for(NAME, None).unwrap();
+    fill(&db, 0..60, 0);
+    db.flush().unwrap();
+    fill(&db, 30..90, 1);
+    put(&db, &default(&db), b"large", &[7; 300], Durability::Sync).unwrap();
+    kill(&sim, db);
+    let steps = {
+        let sim = sim.fork();
+        let before = sim.steps();
+        open(&sim).unwrap();
+        sim.steps() - before
+    };
+    assert!(steps > 20, "{steps}");
+    for step in 0..=steps {
+        for loss in [Crash::Process, Crash::Machine(Loss::DurableOnly), Crash::Machine(Loss::Random { seed: step })] {
+            let sim = sim.fork();
+            sim.crash_at(sim.steps() + step);
+            drop(open(&sim));
+            sim.reboot(loss);
+            let db = open(&sim).unwrap();
+            let mut mirror = Mirror::default();
+            let count = mirror.catch_up(&mut follow(&db, &at)).unwrap();
+            assert_eq!(count, 121, "crash at step {step} of the recovery");
+            mirror.check(&db);
+        }
+    }
+}
+
+/// A damaged bit of a kept segment, of a kept blob file or of an ingested table is reported, or changes nothing.
+#[test]
+fn no_damaged_bit_of_what_is_kept_changes_a_change() {
+    let (sim, dir) = sim(14);
+    let open = |sim: &SimFs| {
+        let families = vec![("default".to_owned(), CfOptions { large_value_bytes: 100, ..options() })];
+        Db::open(&dir, settings(), Parts { families, ..parts(sim.env(sim.steps())) })
+    };
+    let read = |db: &Db, at: &ChangePosition| -> Result<Vec<String>> {
+        let mut changes = db.changes_since(at, ChangeReach::Durable)?;
+        std::iter::from_fn(|| changes.next().transpose()).map(|change| Ok(format!("{:?}", change?))).collect()
+    };
+    let db = open(&sim).unwrap();
+    let at = db.keep_log_for(NAME, None).unwrap();
+    fill(&db, 0..20, 0);
+    put(&db, &default(&db), b"large", &[7; 300], Durability::Os).unwrap();
+    let load = &mut |load: &mut waxseal_lsm::db::BulkLoad<'_>| load.push(Kind::Put, b"loaded", b"1", &[]);
+    db.bulk_load(&default(&db), load).unwrap();
+    put(&db, &default(&db), b"large", &[8; 300], Durability::Os).unwrap();
+    delete(&db, &default(&db), b"loaded").unwrap();
+    db.settle().unwrap();
+    let whole = read(&db, &at).unwrap();
+    db.close().unwrap();
+    let (mut reported, mut flips) = (0, 0);
+    for name in sim.files(&dir).into_iter().filter(|name| !name.starts_with("LOCK") && !name.ends_with(".ring")) {
+        let bytes = sim.read_all(dir.join(&name)).unwrap();
+        let used: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at] != 0).collect();
+        for byte in used.iter().step_by(used.len() / 40 + 1) {
+            let fork = sim.fork();
+            fork.flip(dir.join(&name), *byte as u64 * 8 + *byte as u64 % 8).unwrap();
+            flips += 1;
+            match open(&fork).and_then(|db| read(&db, &at)) {
+                Ok(found) => assert!(found == whole, "byte {byte} of {name}"),
+                Err(_) => reported += 1,
+            }
+        }
+    }
+    assert!(reported > flips / 4, "{reported} of {flips}");
 }
 
 #[test]

@@ -54,13 +54,24 @@ pub(in crate::db) struct Feed {
     jobs: Mutex<MarkingJobs>,
 }
 
-/// Seqnos that jobs took for an edit, each with its family.
+/// Seqnos that jobs took for an edit, each with its family. They leave when an edit that marks them is durable.
 #[derive(Default)]
 struct MarkingJobs {
     /// Of the job that holds the job lock.
     running: Vec<(Seqno, u32)>,
     /// Of jobs that ended without the edit.
     failed: Vec<(Seqno, u32)>,
+}
+
+impl MarkingJobs {
+    /// Forgets the seqnos that the state marks, or that no reader needs.
+    fn forget_marked(&mut self, state: &FeedState) {
+        let is_due = |(seqno, _): &(Seqno, u32)| {
+            state.from.is_some_and(|from| *seqno > from) && !state.marks.contains_key(seqno)
+        };
+        self.running.retain(is_due);
+        self.failed.retain(is_due);
+    }
 }
 
 /// The positions of open readers.
@@ -159,6 +170,7 @@ impl Feed {
             }
         }
         self.view.store(Arc::new(FeedView::of(state)));
+        lock(&self.jobs).forget_marked(new);
     }
 
     /// Takes over a file that nobody else needs. Returns false if the feed does not keep it.
@@ -198,10 +210,6 @@ impl Feed {
         }
     }
 
-    fn job_marks(&self, seqno: Seqno) {
-        lock(&self.jobs).running.retain(|(taken, _)| *taken != seqno);
-    }
-
     /// Returns the feed's changes to an edit that retires segments and flushes memtables: what stays, and the floor. The
     /// caller holds the job lock.
     pub(in crate::db) fn changes(
@@ -234,7 +242,7 @@ impl Feed {
             let files = files.map(|(number, through)| KeptFile { name: StoreFileName::Values(number), through });
             edits.extend(files.filter(|file| is_kept(file.through)).map(FeedEdit::FileKept));
         }
-        let failed = std::mem::take(&mut lock(&self.jobs).failed);
+        let failed = lock(&self.jobs).failed.clone(); // the edit may fail
         edits.extend(failed.into_iter().map(|(seqno, family)| FeedEdit::Marked(FeedMark::nothing(seqno, family))));
         if floor != Some(from) {
             edits.push(FeedEdit::KeptFrom(floor));
@@ -248,7 +256,6 @@ impl Feed {
         if planted!(FeedMarkForgotten, true, !self.is_on() || tables.is_empty()) {
             return Vec::new();
         }
-        self.job_marks(seqno);
         let marked = |table: &Arc<TableMeta>| MarkedTable {
             number: table.number,
             expected: table.expected(),
@@ -269,7 +276,6 @@ impl Feed {
     pub(in crate::db) fn dropped(&self, family: &Family, seqno: Seqno) -> Option<EditChange> {
         let dropped = (family.name().to_owned(), family.order().name().to_owned());
         let mark = FeedMark { seqno, family: family.id(), ingested: None, dropped };
-        self.job_marks(seqno);
         self.is_on().then_some(EditChange::Feed(FeedEdit::Marked(mark)))
     }
 }
