@@ -190,8 +190,10 @@ impl ChangeCursor {
     }
 
     /// Moves the cursor: the consumer has durably processed the changes up to a position. Durable when the call returns;
-    /// costs an fsync. The log before it is released with the next flush. Errors: those of [`Db::changes_since`].
+    /// costs an fsync. The log before it is released with the next flush. Errors: those of [`Db::changes_since`];
+    /// `Invalid` if the cursor was removed.
     pub fn advance(&self, position: ChangePosition) -> Result<()> {
+        self.position()?;
         self.db.inner.engine.keep_log_for(&self.name, Some(&position)).map(drop)
     }
 

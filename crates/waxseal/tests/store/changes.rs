@@ -129,5 +129,9 @@ fn refused_positions_say_where_to_begin() -> Result<()> {
     db.sync()?;
     let change = db.changes_since(at)?.next().unwrap()?;
     assert_eq!(batch.apply(&cf, &change).commit(Durability::Os).unwrap_err().kind(), &ErrorKind::Invalid);
+    let (cursor, removed) = (db.change_cursor("copy")?, db.change_cursor("copy")?);
+    cursor.remove()?;
+    assert_eq!(removed.advance(at).unwrap_err().kind(), &ErrorKind::Invalid);
+    assert!(db.change_cursors().is_empty());
     Ok(())
 }

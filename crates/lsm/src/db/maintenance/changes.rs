@@ -271,6 +271,9 @@ pub(in crate::db) fn set_cursor(
         Edit::from(vec![EditChange::Feed(FeedEdit::CursorSet(cursor))])
     };
     let view = inner.catalog().feed.view();
+    if let (Some(cursor), None) = (view.state.cursors.get(name), position) {
+        return Ok(cursor.position);
+    }
     if let (true, Some(position)) = (known(&view.state), position) {
         // The floor does not rise above a position that the cursor leaves behind.
         check_reach(inner, &view.state, position, view.state.resolve(position)?)?;
