@@ -1,4 +1,4 @@
-//! Any text as a target, any bytes as its path: read and written back, or refused.
+//! Any text as a target or as a position of the change feed, any bytes as a target's path: read and written back, or refused.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

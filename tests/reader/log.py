@@ -239,3 +239,21 @@ def this_machine(directory):
     except (OSError, ValueError):
         return None
     return Machine(boot, os.stat(directory).st_dev)
+
+
+def kept_operations(directory, feed):
+    """The operations of the segments that are kept for the change feed, in the order of their seqnos."""
+    found = []
+    for _, kept in sorted(feed.segments.items()):
+        segment = Segment(directory, kept.number)
+        if (segment.number, segment.nonce) != (kept.number, kept.nonce):
+            raise Damage(segment.file, 64, "not the segment that is kept")
+        offset, link = kept.first, kept.nonce
+        while offset < kept.end:
+            frame = frame_at(offset, link, segment.fetch)
+            if frame is None:
+                raise Damage(segment.file, PAGE + offset - segment.first, "no whole frame")
+            if frame.kind in (BATCH, LARGE):
+                found += operations(frame, segment.file)
+            offset, link = frame.next, frame.link
+    return found

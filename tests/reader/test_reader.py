@@ -12,9 +12,10 @@ import build
 import stamps
 import waxread
 from backup import Backup
-from codec import COMPANION_8, COMPANION_LIST, MERGE, POINTER, Cursor, Damage, Unsupported, unpack
+from codec import COMPANION_8, COMPANION_LIST, DELETE, MERGE, PAGE, POINTER, PUT, Cursor, Damage, Unsupported, unpack
+from feed import KeptTable
 from frames import BATCH, LARGE, PADDING, SYNCED, TURNOVER
-from log import this_machine
+from log import kept_operations, this_machine
 from manifest import Manifest, range_delete
 from stores import named_in
 from sums import block_seed, crc, hash, mix
@@ -203,6 +204,32 @@ class Ingested(Golden):
             seal ^= mix(term)
         record = waxread.ingested(records[0], entry.ingest)
         self.assertEqual((record.seqno, record.companions), (9, [(COMPANION_8, seal.to_bytes(8, "little"))]))
+
+
+class ChangeFeed(Golden):
+    """What is kept for the change feed: a manifest with a change of each kind, and a segment."""
+
+    GOLDEN = os.path.join(os.path.dirname(__file__), "../../crates/lsm/tests/golden/changes.txt")
+
+    def test_the_manifest_names_what_is_kept(self):
+        feed = self.manifest(self.files).feed
+        first, second = b"\1" * 16, b"\2" * 16
+        self.assertEqual(feed.histories, [(first, 0, 0), (second, 3, 5)])
+        self.assertEqual((feed.kept_from, feed.files), (3, {(True, 4): 9, (False, 5): 9}))
+        table = KeptTable(4, 100, 9, b"\4" * 16, 6, [(5, b"\5" * 16)])
+        self.assertEqual(feed.marks, {9: (0, [table]), 10: (2, ("gone", "wax.bytewise")), 11: (0, [])})
+        self.assertEqual(feed.cursors, {"copy": (first, 3, 8)})
+
+    def test_the_frames_of_a_kept_segment_are_read_and_damage_is_found(self):
+        def look(directory):
+            return kept_operations(directory, Manifest(directory).feed)
+
+        found = [(op.seqno, op.kind, op.key, op.value) for op in self.in_directory(self.files, look)]
+        self.assertEqual(found, [(6, PUT, b"a", b"1"), (7, PUT, b"b", b"2"), (8, DELETE, b"a", b"")])
+        (segment,) = (name for name in self.files if name.endswith(".log"))
+        self.files[segment][PAGE + 30] ^= 1
+        with self.assertRaises(Damage):
+            self.in_directory(self.files, look)
 
 
 class FormatLevels(unittest.TestCase):

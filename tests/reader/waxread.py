@@ -23,7 +23,7 @@ import sys
 import stamps
 from codec import COMPANION_8, MERGE, POINTER, PUT, RANGE_DELETE, Damage, Unsupported, file_name, read_named
 from exchange import FORMS, Export
-from log import Log
+from log import Log, kept_operations
 from merge import merge
 from manifest import Manifest, covers, hides, range_delete
 from stores import list_stores
@@ -230,6 +230,10 @@ def verify(directory):
             pass  # sums hold all the same
         except Damage as fault:
             faults.append(fault)
+    try:
+        kept_operations(directory, store.manifest.feed)
+    except Damage as fault:
+        faults.append(fault)
     for op in store.log.lost:
         faults.append(Damage("the log", 0, f"the value of key {op.key.hex()} with seqno {op.seqno} was lost"))
     for fault in faults:

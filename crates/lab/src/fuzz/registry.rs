@@ -1,5 +1,6 @@
 //! Entry points for fuzzers: input is either refused, or encodes back to the same bytes. Nothing panics.
 
+use waxseal_lsm::version::ChangePosition;
 use waxseal_registry::engine_log::EngineLine;
 use waxseal_registry::event::Event;
 use waxseal_registry::key::{LogKey, Query, ScanStep, bind, read_registry_key, registry_key};
@@ -40,13 +41,16 @@ pub fn log_key(data: &[u8]) {
     }
 }
 
-/// Parses bytes as the text of a target, and as a path.
+/// Parses bytes as the text of a target, as a path, and as a position of the change feed.
 pub fn target_text(data: &[u8]) {
     if let Ok(target) = Target::from_path(data) {
         assert_eq!(target.to_path().ok().as_deref(), Some(data));
         comes_back(&target);
     }
     let Ok(text) = std::str::from_utf8(data) else { return };
+    if let Ok(position) = text.parse::<ChangePosition>() {
+        assert_eq!(position.to_string().parse().ok(), Some(position));
+    }
     if let Ok(target) = Target::parse_long(text) {
         comes_back(&target);
     }

@@ -4,6 +4,7 @@
 mod at_once;
 mod backup;
 mod changes;
+mod changes_format;
 mod closing;
 mod damage;
 mod deleted_runs;
