@@ -56,6 +56,10 @@ def test_fine_settings_are_heard(path):
         "chronicle_lines": 10,
         "engine_events": 100,
         "engine_event_age": timedelta(days=7),
+        "keep_log_bytes": 1 << 20,
+        "keep_log_age": timedelta(seconds=1),
+        "cursor_log_bytes": 1 << 20,
+        "cursor_log_age": float("inf"),
         "ring": (100, "sync"),
     }
     with waxseal.open(path, **settings) as db:

@@ -171,6 +171,10 @@ def open(
     chronicle_lines: Optional[int] = None,
     engine_events: Optional[int] = None,
     engine_event_age: Optional[Union[timedelta, float]] = None,
+    keep_log_bytes: Optional[int] = None,
+    keep_log_age: Optional[Union[timedelta, float]] = None,
+    cursor_log_bytes: Optional[int] = None,
+    cursor_log_age: Optional[Union[timedelta, float]] = None,
     ring: Optional[Ring] = None,
     comparator: Optional[Tuple[str, Comparator]] = None,
     comparators: Optional[Union[Mapping[str, Comparator], Iterable[Tuple[str, Comparator]]]] = None,
@@ -192,6 +196,10 @@ def open(
     `engine_events` and `engine_event_age` (a timedelta or seconds; infinity for no limit) limit the number and the age
     of engine events in the log. By default the log keeps the newest 10,000 of the last 30 days, and those of live
     tables and open quarantines.
+
+    `keep_log_bytes` and `keep_log_age` (a timedelta or seconds) keep the newest log for the change feed, without a cursor.
+    `cursor_log_bytes` and `cursor_log_age` limit the log that cursors and readers of the feed keep; by default 16 GiB of
+    any age.
 
     `durability` is the durability of writes without their own: "os" (the default) survives a crash of the process,
     "sync" a crash of the machine. docs/tuning.md describes the other options; None means the default.
@@ -239,6 +247,10 @@ def memory(
     chronicle_lines: Optional[int] = None,
     engine_events: Optional[int] = None,
     engine_event_age: Optional[Union[timedelta, float]] = None,
+    keep_log_bytes: Optional[int] = None,
+    keep_log_age: Optional[Union[timedelta, float]] = None,
+    cursor_log_bytes: Optional[int] = None,
+    cursor_log_age: Optional[Union[timedelta, float]] = None,
     ring: Optional[Ring] = None,
 ) -> DB:
     """Opens a new store in memory, which is discarded when it is closed."""

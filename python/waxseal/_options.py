@@ -80,7 +80,10 @@ _SIZES = (
     "manifest_bytes",
     "chronicle_lines",
     "engine_events",
+    "keep_log_bytes",
+    "cursor_log_bytes",
 )
+_AGES = ("engine_event_age", "keep_log_age", "cursor_log_age")
 _SWITCHES = ("create_if_missing", "beside_other_files", "wal_mapped", "plain", "registry", "accept_loss")
 _FAMILY_SIZES = (
     "block_bytes",
@@ -150,17 +153,17 @@ def _lifetime(value: object) -> int:
     return micros
 
 
-def _age(value: object) -> int:
+def _age(value: object, name: str) -> int:
     """Converts an age, a timedelta or seconds, to microseconds. A value that is infinite or too large means no
     limit."""
     if isinstance(value, timedelta):
         micros: float = value // timedelta(microseconds=1)
     elif isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"engine_event_age is a timedelta or seconds, not {type(value).__name__}")
+        raise TypeError(f"{name} is a timedelta or seconds, not {type(value).__name__}")
     else:
         micros = value * 1_000_000
     if not micros >= 0:
-        raise ValueError(f"engine_event_age is {value}, which is no age")
+        raise ValueError(f"{name} is {value}, which is no age")
     return _ANY_AGE if micros > _MOST else round(micros)
 
 
@@ -334,8 +337,8 @@ class Opening:
             self._put(name, durability(value))
         elif name == "ring":
             self._put(name, *_ring(value))
-        elif name == "engine_event_age":
-            self._put(name, _age(value))
+        elif name in _AGES:
+            self._put(name, _age(value, name))
         elif name == "comparators":
             for pair in value.items() if isinstance(value, Mapping) else value:
                 self._know(Order(pair))

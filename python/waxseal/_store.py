@@ -391,6 +391,8 @@ class DB(Family, Asker, Transacting):
         *,
         background_bytes_per_second: Optional[int] = None,
         cache_bytes: Optional[int] = None,
+        cursor_log_age_micros: Optional[int] = None,
+        cursor_log_bytes: Optional[int] = None,
         durability: Optional[str] = None,
         engine_events: Optional[int] = None,
         engine_event_age_micros: Optional[int] = None,
