@@ -20,7 +20,7 @@ impl LoadedDictionary {
 }
 
 #[derive(Default)]
-pub(crate) struct Compressor;
+pub(crate) struct Compressor(());
 
 impl Compressor {
     pub(crate) fn compress(&mut self, _: i32, _: Option<&[u8]>, _: &[u8], _: &mut Vec<u8>) -> Result<usize> {
