@@ -1,4 +1,4 @@
-//! What a build without the feature `zstd` has in the place of `zstd.rs`: the same names, and an error for each use.
+//! The names of `zstd.rs` in a build without the feature `zstd`: each use is an error.
 //!
 //! Files that need zstd are refused by the feature bit in their header, so that only damaged files come this far.
 
