@@ -390,6 +390,42 @@ struct ArrowArrayStream {
 #define WAXSEAL_EXCLUDED 2
 
 /**
+ * Changes that are durable: no crash takes back a change that the reader has returned.
+ */
+#define WAXSEAL_CHANGES_DURABLE 0
+
+/**
+ * All changes that reads of the store see. A position behind a commit that a crash of the machine takes back is refused
+ * later.
+ */
+#define WAXSEAL_CHANGES_VISIBLE 1
+
+/**
+ * A key was set to a value.
+ */
+#define WAXSEAL_CHANGE_PUT 0
+
+/**
+ * A key was deleted.
+ */
+#define WAXSEAL_CHANGE_DELETE 1
+
+/**
+ * An operand was merged into the value of a key.
+ */
+#define WAXSEAL_CHANGE_MERGE 2
+
+/**
+ * All keys from `key` to `value`, which is excluded, were deleted. A null pointer is no bound.
+ */
+#define WAXSEAL_CHANGE_DELETE_RANGE 3
+
+/**
+ * The family was dropped.
+ */
+#define WAXSEAL_CHANGE_DROP_FAMILY 4
+
+/**
  * The transaction takes effect as if it ran alone, at the moment of its commit: the commit fails if anything that it
  * read has changed since it began. Ranges count as far as they were read.
  */
@@ -1092,6 +1128,13 @@ typedef struct waxseal_care_options_t waxseal_care_options_t;
 typedef struct waxseal_cases_t waxseal_cases_t;
 
 /**
+ * Reads the changes of a store in commit order. Used by one thread at a time. Destroyed by `waxseal_changes_destroy`.
+ * The log that it has not read is kept as long as it exists and the store is open, within the bounds of
+ * `waxseal_options_set_cursor_log_bytes`.
+ */
+typedef struct waxseal_changes_t waxseal_changes_t;
+
+/**
  * An open store. Usable from any thread; closed by `waxseal_close`.
  */
 typedef struct waxseal_db_t waxseal_db_t;
@@ -1518,6 +1561,67 @@ typedef struct {
 } waxseal_backup_info_t;
 
 /**
+ * The checksum of a key with its value, independent of where the record is stored: the same on every replica. Eight
+ * bytes to be stored or transmitted unchanged; as a number they are little-endian.
+ */
+typedef struct {
+    /**
+     * The bytes of the seal.
+     */
+    uint8_t bytes[8];
+} waxseal_seal_t;
+
+/**
+ * One change of a commit. Its slices are valid until the next call with its reader.
+ */
+typedef struct {
+    /**
+     * Its position in the commit order. The rows of an ingestion share one.
+     */
+    uint64_t seqno;
+    /**
+     * The name of the column family.
+     */
+    waxseal_slice_t family;
+    /**
+     * The name of the family's key order.
+     */
+    waxseal_slice_t order;
+    /**
+     * One of `WAXSEAL_CHANGE_..`.
+     */
+    int32_t operation;
+    /**
+     * True for the last change of a commit.
+     */
+    bool ends_commit;
+    /**
+     * False in a plain store, and for a dropped family: then `seal` is zero.
+     */
+    bool has_seal;
+    /**
+     * The key; the start of a range delete. A null pointer if there is none.
+     */
+    waxseal_slice_t key;
+    /**
+     * The value, the operand, or the end of a range delete. A null pointer if there is none.
+     */
+    waxseal_slice_t value;
+    /**
+     * The seal that was made at the write; the change was checked against it.
+     */
+    waxseal_seal_t seal;
+    /**
+     * The session's number if the write was watched, otherwise 0.
+     */
+    uint64_t session;
+    /**
+     * The time at which the value expires, in microseconds since 1970; 0 for never.
+     */
+    uint64_t expires_micros;
+} waxseal_change_t;
+
+/**
  * Rows in one buffer, valid until the iterator is moved or destroyed. The key of row `i` begins at `data[offsets[2 *
  * i]]`, its value at `data[offsets[2 * i + 1]]`, and the row ends at `data[offsets[2 * i + 2]]`: there are `2 * count
  * + 1` offsets.
@@ -1536,17 +1640,6 @@ typedef struct {
      */
     size_t count;
 } waxseal_rows_t;
-
-/**
- * The checksum of a key with its value, independent of where the record is stored: the same on every replica. Eight
- * bytes to be stored or transmitted unchanged; as a number they are little-endian.
- */
-typedef struct {
-    /**
-     * The bytes of the seal.
-     */
-    uint8_t bytes[8];
-} waxseal_seal_t;
 
 /**
  * A provider's entry for a record.
@@ -4093,6 +4186,135 @@ size_t waxseal_batch_bytes(const waxseal_batch_t *batch);
  * Thread-safe.
  */
 int32_t waxseal_batch_destroy(waxseal_batch_t *batch);
+
+/**
+ * Returns the position of the last durable commit, as text. A reader from there returns later changes, if the log is
+ * kept: by a cursor, a reader or an option.
+ *
+ * Thread-safe. On success the caller owns `*position` and frees it with `waxseal_bytes_destroy`. Errors:
+ * `WAXSEAL_INVALID` for a store of format level 1, `WAXSEAL_READ_ONLY`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_change_position(waxseal_db_t *db, waxseal_bytes_t **position, waxseal_error_t **error);
+
+/**
+ * Returns the oldest position from which changes can be read. `WAXSEAL_NOT_FOUND` if no log is kept.
+ *
+ * Thread-safe. On `WAXSEAL_OK` the caller owns `*position` and frees it with `waxseal_bytes_destroy`. Errors:
+ * `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_oldest_change_position(const waxseal_db_t *db, waxseal_bytes_t **position, waxseal_error_t **error);
+
+/**
+ * Returns the position at which this store branched from its last history: for a checkpoint or a restored backup, the
+ * position of the other store at which a follower continues. `WAXSEAL_NOT_FOUND` if it never branched.
+ *
+ * Thread-safe. On `WAXSEAL_OK` the caller owns `*position` and frees it with `waxseal_bytes_destroy`. Errors:
+ * `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_change_branch(const waxseal_db_t *db, waxseal_bytes_t **position, waxseal_error_t **error);
+
+/**
+ * Opens a reader of the changes after a position. `reach` is one of `WAXSEAL_CHANGES_..`; a read-only store, which may
+ * be open beside a writer, has durable changes alone.
+ *
+ * Thread-safe. On success the caller owns `*changes` and frees it with `waxseal_changes_destroy`. Errors:
+ * `WAXSEAL_OUT_OF_REACH` if the log is not kept that far back, or if the position lies in a history that was cut
+ * before it; `WAXSEAL_INVALID` for text that is no position, for a position ahead of the store, and for an unknown
+ * reach; `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_changes_since(waxseal_db_t *db,
+                              const uint8_t *position,
+                              size_t position_len,
+                              int32_t reach,
+                              waxseal_changes_t **changes,
+                              waxseal_error_t **error);
+
+/**
+ * Returns the next change, and waits for it at most `timeout_micros`; 0 does not wait, `UINT64_MAX` waits without end.
+ * `WAXSEAL_NOT_FOUND` if there is none: a later call returns what was committed since. A reader of durable changes
+ * that waits syncs the log if it finds commits that are visible and not durable yet.
+ *
+ * One thread at a time; another thread that closes the store ends the wait. The wait can be interrupted, as
+ * `waxseal_set_interrupt` describes. The slices of `*change` are valid until the next call with the reader. Errors:
+ * `WAXSEAL_OUT_OF_REACH` if the reader fell behind the bounds of the log; `WAXSEAL_CORRUPTION` of the log, a value or
+ * a record; `WAXSEAL_INTERRUPTED`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`. After an error the next call tries again.
+ */
+int32_t waxseal_changes_next(waxseal_changes_t *changes,
+                             uint64_t timeout_micros,
+                             waxseal_change_t *change,
+                             waxseal_error_t **error);
+
+/**
+ * Returns the position after the last change that the reader returned, as text. A reader that is opened there goes on
+ * with the next one, also in the middle of a commit.
+ *
+ * One thread at a time. On success the caller owns `*position` and frees it with `waxseal_bytes_destroy`.
+ */
+int32_t waxseal_changes_position(waxseal_changes_t *changes, waxseal_bytes_t **position, waxseal_error_t **error);
+
+/**
+ * Adds the change that the reader returned last to a batch of another store, with its seal, its expiry and its other
+ * entries. The session is not part of it. An operand needs the merge operator of its family.
+ *
+ * One thread at a time. Errors: as of `waxseal_batch_put`; `WAXSEAL_INVALID` if the reader has returned no change, and
+ * for a dropped family, which the caller drops itself.
+ */
+int32_t waxseal_batch_apply(waxseal_batch_t *batch,
+                            waxseal_family_t *family,
+                            waxseal_changes_t *changes,
+                            waxseal_error_t **error);
+
+/**
+ * Finds the named cursor of the change feed, or creates it at the last durable commit, and returns its position as
+ * text. A cursor keeps the log that its consumer has not processed, also while the store is closed and after a crash,
+ * within the bounds of `waxseal_options_set_cursor_log_bytes` and `waxseal_options_set_cursor_log_age`. A cursor that
+ * falls behind them stays, and readers from its position fail. `position` may be null. Creating a cursor costs two
+ * fsyncs.
+ *
+ * Thread-safe. On success the caller owns `*position` and frees it with `waxseal_bytes_destroy`. Errors:
+ * `WAXSEAL_INVALID` for a name that is empty, longer than 255 bytes or has a zero byte, for more than 1,024 cursors,
+ * and for a store of format level 1; `WAXSEAL_READ_ONLY`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_change_cursor(waxseal_db_t *db,
+                              const uint8_t *name,
+                              size_t name_len,
+                              waxseal_bytes_t **position,
+                              waxseal_error_t **error);
+
+/**
+ * Moves a cursor: its consumer has durably processed the changes up to a position. The log before it is released with
+ * the next flush. Durable when the call returns; costs an fsync.
+ *
+ * Thread-safe. Errors: those of `waxseal_changes_since` for the position; `WAXSEAL_INVALID` if there is no such
+ * cursor.
+ */
+int32_t waxseal_change_cursor_advance(waxseal_db_t *db,
+                                      const uint8_t *name,
+                                      size_t name_len,
+                                      const uint8_t *position,
+                                      size_t position_len,
+                                      waxseal_error_t **error);
+
+/**
+ * Removes a cursor. The next flush releases the log that only this cursor needed.
+ *
+ * Thread-safe. Errors: `WAXSEAL_INVALID` if there is no such cursor.
+ */
+int32_t waxseal_change_cursor_remove(waxseal_db_t *db, const uint8_t *name, size_t name_len, waxseal_error_t **error);
+
+/**
+ * Returns the cursors as a JSON object: the name and the position of each.
+ *
+ * Thread-safe. On success the caller owns `*json` and frees it with `waxseal_bytes_destroy`. Errors: `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_change_cursors_json(const waxseal_db_t *db, waxseal_bytes_t **json, waxseal_error_t **error);
+
+/**
+ * Destroys a reader of changes. Null is allowed; a destroyed reader is `WAXSEAL_CLOSED`.
+ *
+ * Thread-safe.
+ */
+int32_t waxseal_changes_destroy(waxseal_changes_t *changes);
 
 /**
  * Returns a copy of a key's value. A null `snapshot` reads the current state. `WAXSEAL_NOT_FOUND` if the key does not

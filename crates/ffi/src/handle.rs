@@ -76,6 +76,7 @@ pub(crate) enum HandleKind {
     FileWriter,
     FileSnapshot,
     FileList,
+    Changes,
 }
 
 impl HandleKind {

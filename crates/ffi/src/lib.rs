@@ -79,6 +79,7 @@ pub mod ingest;
 
 pub mod backup;
 pub mod batch;
+pub mod changes;
 
 pub mod get;
 
