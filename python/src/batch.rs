@@ -66,6 +66,13 @@ impl Batch {
         self.handled.put_with(key.py(), self.family(family), options, &bytes, &value)
     }
 
+    /// Adds the last change of a reader, a handle of the library.
+    #[pyo3(signature = (changes, family=None))]
+    fn apply_last(&self, py: Python<'_>, changes: Handle, family: Option<&Bound<'_, Keyspace>>) -> PyResult<()> {
+        self.handled.shared.check(py)?;
+        self.handled.apply_last(py, self.family(family), changes)
+    }
+
     /// Adds a write that deletes a key, in `family` or in the batch's own family.
     #[pyo3(signature = (key, family=None))]
     fn delete(&self, key: &Bound<'_, PyAny>, family: Option<&Bound<'_, Keyspace>>) -> PyResult<()> {

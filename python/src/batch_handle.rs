@@ -60,6 +60,13 @@ impl BatchHandle {
         self.settled(py, status, error)
     }
 
+    pub(crate) fn apply_last(&self, py: Python<'_>, family: Handle, changes: Handle) -> PyResult<()> {
+        let mut error = 0;
+        // SAFETY: the error is writable.
+        let status = unsafe { c::waxseal_batch_apply(self.batch, family, changes, &raw mut error) };
+        self.settled(py, status, error)
+    }
+
     #[inline]
     pub(crate) fn delete(&self, py: Python<'_>, family: Handle, key: &[u8]) -> PyResult<()> {
         let mut error = 0;

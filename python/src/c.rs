@@ -218,6 +218,7 @@ unsafe extern "C" {
         value_len: usize,
         error: HandlePlace,
     ) -> i32;
+    pub(crate) fn waxseal_batch_apply(batch: Handle, family: Handle, changes: Handle, error: HandlePlace) -> i32;
     pub(crate) fn waxseal_batch_delete(
         batch: Handle,
         family: Handle,

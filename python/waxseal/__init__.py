@@ -57,6 +57,7 @@ from ._errors import (
 from ._arrow import Scan
 from ._backup import Backup, BackupInfo, CreatedBackup
 from ._care import Damage, Digest, Loss, Pass, ProgressFunction, Report, Wanted
+from ._changes import Change, ChangeCursor, Changes
 from ._merge import MergeCallback, associative
 from ._options import Comparator, FilterFunction, Ring, Verify
 from ._registry import Event, Explanation, Place, Provenance, Registration
@@ -78,6 +79,9 @@ __all__ = [
     "BusyError",
     "CallbackError",
     "Case",
+    "Change",
+    "ChangeCursor",
+    "Changes",
     "ClosedError",
     "ConflictError",
     "CorruptionError",

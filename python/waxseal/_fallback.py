@@ -295,6 +295,10 @@ class Batch(_Open):
         data, content = _c.lent(key, "key"), _c.lent(value, "value")
         self._add("waxseal_batch_put_with_options", family, options, data, len(data), content, len(content))
 
+    def apply_last(self, changes: int, family: Optional[Keyspace] = None) -> None:
+        """Adds the last change of a reader, a handle of the library."""
+        self._add("waxseal_batch_apply", family, changes)
+
     def delete(self, key: object, family: Optional[Keyspace] = None) -> None:
         """Adds a write that deletes a key, in `family` or in the batch's own family."""
         data = _c.lent(key, "key")

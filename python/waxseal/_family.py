@@ -31,6 +31,8 @@ from ._tables import Fence, Table, barred_tables_of, fences_of, tables_of
 if TYPE_CHECKING:
     from typing_extensions import Buffer, Self
 
+    from ._changes import Change
+
 #: Name prefix of the store's own families.
 _OWN = "system_metadata."
 
@@ -65,6 +67,14 @@ class Batch(backend.Batch):
         """Adds a write that sets a key to a value with annotations: see `Family.put_with`."""
         options = write_options(self._handles, None, labels, expires, entries, log_as_insert)
         self.put_options(key, value, options.handle, family)
+
+    def apply(self, change: Change, family: Optional[backend.Keyspace] = None) -> None:
+        """Adds a change of another store, with its seal, its expiry and its other entries; the session is not part of it.
+
+        The change is the one that its reader returned last. An operand needs the merge operator of its family. A dropped
+        family is refused: the caller drops its own.
+        """
+        self.apply_last(change._handle(), family)
 
 
 class ReadableFamily(Readable):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, List, NamedTuple, Optiona
 
 from . import _abi, _c
 from ._backup import CreatedBackup, create_backup
+from ._changes import ChangeFeed
 from ._care import HandlerFunction, Pass, ProgressFunction, Report, SourceFunction
 from ._errors import Error, InvalidArgument, MakeError, NoStoreError, make_error
 from ._family import Batch, Family, encoded_name, family_names, open_family
@@ -80,7 +81,7 @@ class RingStats(NamedTuple):
     lost_at_most: int
 
 
-class DB(Family, Asker, Transacting):
+class DB(Family, Asker, Transacting, ChangeFeed):
     """An open store, and its family `default`. Created by `waxseal.open` and `waxseal.memory`."""
 
     _path: Optional[str]
