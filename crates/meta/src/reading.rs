@@ -128,7 +128,8 @@ impl Iterator for AnnotationCursor {
                 RangeState::Behind => return None,
             };
             self.place = RangeState::Within;
-            if let Err(error) = moved {
+            // A merged value has the entries of its inputs.
+            if let Err(error) = moved.and_then(|()| self.cursor.merge_operands()) {
                 return Some(Err(error));
             }
             if !self.cursor.valid() {

@@ -1,10 +1,12 @@
 //! Merge operators from the Rust face: every way to read and to change a key sees the merged value.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, UNIX_EPOCH};
 
 use waxseal::exchange::{ExportOptions, Policy, Versions};
 use waxseal::registry::Event;
-use waxseal::{CfOptions, ColumnFamily, Db, Durability, ErrorKind, MergeOperator, Seal, WriteOptions};
+use waxseal::{CfOptions, ColumnFamily, Db, Durability, ErrorKind, MergeOperator, Seal, Transaction, WriteOptions};
 
 fn family(db: &Db, operator: MergeOperator) -> ColumnFamily {
     let options = CfOptions { merge_operator: Some(operator), ..CfOptions::default() };
@@ -163,4 +165,89 @@ fn a_salvage_loses_keys_of_operands() {
     assert_eq!(cf.get("whole").unwrap().unwrap(), "value");
     assert_eq!(cf.get("shadowed").unwrap().unwrap(), "new");
     assert!(cf.get("merged").unwrap_err().is_corruption());
+}
+
+/// Returns an operator that counts its calls and fails for the key `bad`.
+fn counted(calls: &Arc<AtomicUsize>) -> MergeOperator {
+    let calls = calls.clone();
+    MergeOperator::custom_full("counted", move |key, base, operands| {
+        calls.fetch_add(1, Ordering::Relaxed);
+        match key {
+            b"bad" => Err("told to".into()),
+            _ => Ok([base.unwrap_or_default(), &operands.concat()].concat()),
+        }
+    })
+}
+
+/// A scan for keys merges nothing, so it also lists a key whose operator fails.
+#[test]
+fn keys_are_listed_without_the_operator() {
+    let (db, calls) = (Db::memory().unwrap(), Arc::default());
+    let cf = family(&db, counted(&calls));
+    cf.put("a", "1").unwrap();
+    for key in ["a", "b", "bad", "c"] {
+        cf.merge(key, "2").unwrap();
+    }
+    for _ in 0..2 {
+        assert_eq!(cf.iter().keys().map(Result::unwrap).collect::<Vec<_>>(), ["a", "b", "bad", "c"]);
+        assert_eq!(cf.iter().keys().rev().map(Result::unwrap).collect::<Vec<_>>(), ["c", "bad", "b", "a"]);
+        assert!(!cf.is_empty().unwrap());
+        assert_eq!(calls.load(Ordering::Relaxed), 0);
+        db.flush().unwrap();
+        calls.store(0, Ordering::Relaxed); // the flush may have merged
+    }
+    assert_eq!(cf.prefix("a").next().unwrap().unwrap().1, "12");
+    assert!(cf.iter().any(|row| row.is_err()));
+}
+
+/// A scan of a transaction merges each key at most once, and not at all what the transaction has replaced or deleted.
+#[test]
+fn a_transaction_scans_past_operands_that_it_has_replaced() {
+    let (db, calls) = (Db::memory().unwrap(), Arc::default());
+    let cf = family(&db, counted(&calls));
+    for key in ["a", "b", "bad", "c", "d"] {
+        cf.merge(key, "1").unwrap();
+    }
+    let transaction = db.transaction();
+    transaction.put(&cf, "bad", "mine").unwrap();
+    transaction.delete(&cf, "c").unwrap();
+    transaction.merge(&cf, "b", "2").unwrap();
+    let expected = [("a", "1"), ("b", "12"), ("bad", "mine"), ("d", "1")];
+    let rows = |range: &mut dyn Iterator<Item = waxseal::Result<(waxseal::Slice, waxseal::Slice)>>| {
+        range.map(|row| row.map(|(key, value)| (key.to_vec(), value.to_vec()))).collect::<waxseal::Result<Vec<_>>>()
+    };
+    let mut expected: Vec<_> = expected.map(|(key, value)| (key.as_bytes().to_vec(), value.as_bytes().to_vec())).into();
+    calls.store(0, Ordering::Relaxed);
+    assert_eq!(rows(&mut transaction.iter(&cf)).unwrap(), expected);
+    assert_eq!(calls.load(Ordering::Relaxed), 4, "a, d, the snapshot's b, and the operand above it");
+    expected.reverse();
+    assert_eq!(rows(&mut transaction.iter(&cf).rev()).unwrap(), expected);
+    // The error comes at the key, and only where its value is wanted.
+    let transaction = db.transaction();
+    let mut cursor = transaction.cursor(&cf);
+    cursor.seek("b").unwrap();
+    assert!(cursor.next().is_err() && !cursor.valid());
+    cursor.seek("c").unwrap();
+    assert_eq!((cursor.key(), cursor.value()), (&b"c"[..], &b"1"[..]));
+}
+
+/// A merge operator may use the transaction whose scan calls it.
+#[test]
+fn an_operator_uses_the_transaction_that_scans() {
+    let db = Db::memory().unwrap();
+    let scanning: Arc<Mutex<Option<(Transaction, ColumnFamily)>>> = Arc::default();
+    let used = scanning.clone();
+    let operator = MergeOperator::custom_full("reads", move |_, _, operands| match &*used.lock().unwrap() {
+        Some((transaction, cf)) => Ok(transaction.get(cf, "own").unwrap().unwrap().to_vec()),
+        None => Ok(operands.concat()),
+    });
+    let cf = family(&db, operator);
+    cf.merge("k", "operand").unwrap();
+    let transaction = db.transaction();
+    transaction.put(&cf, "own", "mine").unwrap();
+    let mut cursor = transaction.cursor(&cf);
+    *scanning.lock().unwrap() = Some((transaction, cf.clone()));
+    cursor.first().unwrap();
+    assert_eq!((cursor.key(), cursor.value()), (&b"k"[..], &b"mine"[..]));
+    *scanning.lock().unwrap() = None;
 }

@@ -78,7 +78,7 @@ pub struct UserCursor {
     values: Option<Arc<dyn BlobReader>>,
     /// The value read last.
     room: BlobBuffer,
-    /// True to show pointers without reading values.
+    /// True to show pointers without reading values, and operands without merging them.
     shows_pointers: bool,
     /// The current record points to its value, which was read, or it is an operand, which was merged. During a move:
     /// the record must be resolved.
@@ -147,8 +147,8 @@ impl UserCursor {
         UserCursor { values: Some(values), ..self }
     }
 
-    /// Shows records with separated values as pointers, and reads no such values. For callers interested in keys and
-    /// companions.
+    /// Shows records with separated values as pointers, and keys with operands by their newest operand: reads no such
+    /// values and merges nothing. For callers interested in keys and companions.
     #[must_use]
     pub fn without_values(self) -> UserCursor {
         UserCursor { shows_pointers: true, ..self }
@@ -664,12 +664,20 @@ impl UserCursor {
 /// appears expired and fails its check. After an error in its place, the next step continues after its key: no older
 /// version is shown instead.
 impl UserCursor {
-    /// Reads the value of the current record in a cursor that shows pointers (`without_values`): the cursor shows that
-    /// value until its next move. For callers that decide by key whether they want a value. Errors, and the cursor's
-    /// state after them, are those of a move to the record.
+    /// Reads the value of the current record in a cursor that shows pointers (`without_values`), or merges its operands:
+    /// the cursor shows that value until its next move. For callers that decide by key whether they want a value.
+    /// Errors, and the cursor's state after them, are those of a move to the record.
     pub fn read_pointed(&mut self) -> Result<()> {
         match !self.is_pointer && self.standing().kind == Kind::BlobPointer {
             true => self.read_value(),
+            false => self.merge_operands(),
+        }
+    }
+
+    /// Merges the operands of the current key in a cursor that shows them as stored. As for `read_pointed` otherwise.
+    pub fn merge_operands(&mut self) -> Result<()> {
+        match !self.is_pointer && self.standing().kind == Kind::Merge {
+            true => self.merge(),
             false => Ok(()),
         }
     }
@@ -680,7 +688,8 @@ impl UserCursor {
     fn resolve(&mut self) -> Result<()> {
         let standing = self.standing();
         if standing.kind == Kind::Merge {
-            return self.merge();
+            self.is_pointer = false;
+            return if self.shows_pointers { Ok(()) } else { self.merge() };
         }
         let (is_pointer, life) = (standing.kind == Kind::BlobPointer, self.life(&standing));
         self.is_pointer = false;

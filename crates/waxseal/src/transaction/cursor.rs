@@ -38,7 +38,8 @@ pub struct TransactionCursor {
     shared: Arc<Shared>,
     cf: ColumnFamily,
     bounds: Bounds,
-    /// The cursor at the snapshot, or the error that prevented it.
+    /// The cursor at the snapshot, or the error that prevented it. It reads a value only where the transaction has not
+    /// written the key.
     base: Result<UserCursor>,
     /// The direction of the last move. `base` is at the first record in this direction that is not before the position.
     direction: Direction,
@@ -67,7 +68,7 @@ impl TransactionCursor {
     pub(super) fn new(shared: &Arc<Shared>, cf: &ColumnFamily, bounds: Bounds) -> TransactionCursor {
         let base = shared.state().map(drop).and_then(|()| {
             let snapshot = shared.snapshot_for(cf)?;
-            shared.inner.scan(cf, At::Snapshot(snapshot), bounds.clone())
+            Ok(shared.inner.scan(cf, At::Snapshot(snapshot), bounds.clone())?.without_values())
         });
         TransactionCursor {
             shared: Arc::clone(shared),
@@ -228,9 +229,12 @@ impl TransactionCursor {
         if shared.isolation == Isolation::Serializable {
             note(&mut state, cf, span, (from, reached), bounds, direction);
         }
-        drop(state);
+        drop(state); // a merge operator may use the transaction
         *position = match own {
-            None if base.valid() => Position::Base,
+            None if base.valid() => {
+                base.read_pointed()?;
+                Position::Base
+            }
             None => Position::None,
             Some((key, value)) => match value.resolve(&cf.family, &key, || shared.stored(cf, &key))? {
                 Some(value) => Position::Own(key, value),
