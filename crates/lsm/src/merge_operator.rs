@@ -208,7 +208,7 @@ impl MergeOperator {
         }
         let mut stack = OperandStack::default();
         for operand in operands.iter().rev() {
-            stack.push((self, key), ((), operand.to_vec()), &mut |()| ())?;
+            stack.push((self, key), ((), operand.to_vec(), false), &mut |()| ())?;
         }
         stack.combine((self, key), &mut |()| ())?;
         match (base, stack.take().pop()) {
@@ -273,6 +273,8 @@ pub(crate) struct StackedOperand<T> {
     rank: u32,
     /// True if there are several.
     pub(crate) is_combined: bool,
+    /// True if one of them has no seal that proves what was put (`Companions::is_unproven`).
+    pub(crate) is_unproven: bool,
 }
 
 impl<T> Default for OperandStack<T> {
@@ -292,10 +294,10 @@ impl<T> OperandStack<T> {
     pub(crate) fn push(
         &mut self,
         (operator, key): (&MergeOperator, &[u8]),
-        (tag, value): (T, Vec<u8>),
+        (tag, value, is_unproven): (T, Vec<u8>, bool),
         absorbed: &mut dyn FnMut(&T),
     ) -> Result<()> {
-        self.operands.push(StackedOperand { tag, value, rank: 0, is_combined: false });
+        self.operands.push(StackedOperand { tag, value, rank: 0, is_combined: false, is_unproven });
         while let [.., newer, older] = &self.operands[..]
             && operator.is_associative()
             && newer.rank == older.rank
@@ -319,6 +321,11 @@ impl<T> OperandStack<T> {
         operator.merge(key, base, &oldest_first)
     }
 
+    /// Returns true if one of the operands has no seal that proves what was put.
+    pub(crate) fn is_unproven(&self) -> bool {
+        self.operands.iter().any(|operand| operand.is_unproven)
+    }
+
     /// Removes all operands, and returns them, newest first.
     pub(crate) fn take(&mut self) -> Vec<StackedOperand<T>> {
         std::mem::take(&mut self.operands)
@@ -329,6 +336,7 @@ impl<T> OperandStack<T> {
         newer.value = operator.combine(key, &older.value, &newer.value)?;
         [&*newer, &*older].into_iter().filter(|one| !one.is_combined).for_each(|one| absorbed(&one.tag));
         (newer.rank, newer.is_combined) = (newer.rank.max(older.rank) + 1, true);
+        newer.is_unproven |= older.is_unproven;
         self.operands.pop();
         Ok(())
     }

@@ -362,8 +362,19 @@ pub trait Companions: Send + Sync {
     fn on_build(&self, _record: &Record<'_>, _source: Protection, _out: &mut Vec<u8>) -> Build {
         Build::Keep
     }
-    /// A merge operator made `result` from `inputs`, all verified: writes its companion to `out`.
-    fn on_merge(&self, _inputs: &[Record<'_>], _result: &Record<'_>, _out: &mut Vec<u8>) -> Result<()> {
+    /// True if no companion of a verified record proves what was put: a result that was derived from it proves no more.
+    fn is_unproven(&self, _record: &Record<'_>) -> bool {
+        false
+    }
+    /// A merge operator made `result` of operands and their base, all verified: writes its companion to `out`. `inputs`:
+    /// the base, if there is one, and the newest operand. `is_unproven`: another operand has no proof of what was put.
+    fn on_merge(
+        &self,
+        _inputs: &[Record<'_>],
+        _is_unproven: bool,
+        _result: &Record<'_>,
+        _out: &mut Vec<u8>,
+    ) -> Result<()> {
         Ok(())
     }
     /// A compaction filter replaced `record`, which is verified, by `result`, a put or a tombstone: writes its companion

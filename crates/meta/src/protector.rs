@@ -209,18 +209,6 @@ impl Sealer {
             && Annotations::read(record.companion).is_ok_and(|annotations| annotations.is_adopted())
     }
 
-    /// Returns true if no seal proves what was put: the record is adopted, or would be adopted now.
-    fn is_unproven(&self, record: &Record<'_>) -> bool {
-        if only_word(record.companion).is_some() {
-            return false;
-        }
-        match Annotations::read(record.companion) {
-            Ok(annotations) if annotations.seal.is_none() => self.point != SealPoint::Flush,
-            Ok(annotations) => annotations.is_adopted(),
-            Err(_) => true,
-        }
-    }
-
     /// Returns the verdict on a record; `key_hash` is the `checksum::hash` of its key. `complete`: its file guarantees
     /// a seal for every record.
     pub fn judge(&self, record: &Record<'_>, key_hash: u64, complete: bool) -> SealVerdict {
@@ -444,7 +432,19 @@ impl Companions for Sealer {
         self.build_slowly(record, source, out)
     }
 
-    fn on_merge(&self, inputs: &[Record<'_>], result: &Record<'_>, out: &mut Vec<u8>) -> Result<()> {
+    /// True if the record is adopted, or would be adopted now.
+    fn is_unproven(&self, record: &Record<'_>) -> bool {
+        if only_word(record.companion).is_some() {
+            return false;
+        }
+        match Annotations::read(record.companion) {
+            Ok(annotations) if annotations.seal.is_none() => self.point != SealPoint::Flush,
+            Ok(annotations) => annotations.is_adopted(),
+            Err(_) => true,
+        }
+    }
+
+    fn on_merge(&self, inputs: &[Record<'_>], is_unproven: bool, result: &Record<'_>, out: &mut Vec<u8>) -> Result<()> {
         if let Some(damaged) =
             inputs.iter().find(|input| !self.verify(input, hash_key(input.key), Protection::Partial).serves())
         {
@@ -464,7 +464,7 @@ impl Companions for Sealer {
         let seal = seal_of(result.kind, key_hash, result.value, &Annotations::of_list(&list))?;
         out.extend_from_slice(&seal_bytes(seal.at(result.seqno)));
         // The new seal proves no more than those of the inputs.
-        if inputs.iter().any(|input| self.is_unproven(input)) {
+        if is_unproven || inputs.iter().any(|input| self.is_unproven(input)) {
             out.extend_from_slice(&ADOPTED_BYTES);
         }
         put_list(&list, out);
@@ -479,7 +479,7 @@ impl Companions for Sealer {
     }
 
     fn on_filter(&self, record: &Record<'_>, result: &Record<'_>, out: &mut Vec<u8>) -> Result<()> {
-        self.on_merge(&[*record], result, out)
+        self.on_merge(&[*record], false, result, out)
     }
 
     fn on_drop(&self, record: &Record<'_>, reason: DropReason) {
@@ -679,7 +679,7 @@ mod tests {
             let (result, mut out) = (Record { kind, ..put(b"k", b"12", 6, &[]) }, Vec::new());
             match inputs {
                 [one] => sealer.on_filter(one, &result, &mut out).unwrap(),
-                all => sealer.on_merge(all, &result, &mut out).unwrap(),
+                all => sealer.on_merge(all, false, &result, &mut out).unwrap(),
             }
             let made = Record { companion: &out, ..result };
             assert_eq!(sealer.check(&made), Check::Validated);
@@ -792,12 +792,12 @@ mod tests {
         let sealer = Sealer::new();
         let (a, b) = (born(&sealer, b"k", b"1", 5), born(&sealer, b"k", b"2", 6));
         let (result, mut out) = (put(b"k", b"12", 6, &[]), Vec::new());
-        sealer.on_merge(&[put(b"k", b"2", 6, &b), put(b"k", b"1", 5, &a)], &result, &mut out).unwrap();
+        sealer.on_merge(&[put(b"k", b"2", 6, &b), put(b"k", b"1", 5, &a)], false, &result, &mut out).unwrap();
         assert_eq!(sealer.check(&Record { companion: &out, ..result }), Check::Validated);
         assert_eq!(sealer.counts().derived, 1);
         assert!(!Sealer::is_adopted(&Record { companion: &out, ..result }));
         let damaged = [put(b"k", b"2", 6, &b), put(b"k", b"3", 5, &a)];
-        assert!(sealer.on_merge(&damaged, &result, &mut Vec::new()).unwrap_err().is_corruption());
+        assert!(sealer.on_merge(&damaged, false, &result, &mut Vec::new()).unwrap_err().is_corruption());
         assert_eq!(sealer.counts().derived, 1);
     }
 

@@ -46,7 +46,8 @@ passed_on! {
     fn rekey(&self, companion: &mut [u8], old_key: &[u8], new_key: &[u8]);
     fn on_replay(&self, record: &Record<'_>) -> Result<()>;
     fn on_build(&self, record: &Record<'_>, source: Protection, out: &mut Vec<u8>) -> Build;
-    fn on_merge(&self, inputs: &[Record<'_>], result: &Record<'_>, out: &mut Vec<u8>) -> Result<()>;
+    fn is_unproven(&self, record: &Record<'_>) -> bool;
+    fn on_merge(&self, inputs: &[Record<'_>], is_unproven: bool, result: &Record<'_>, out: &mut Vec<u8>) -> Result<()>;
     fn on_filter(&self, record: &Record<'_>, result: &Record<'_>, out: &mut Vec<u8>) -> Result<()>;
     fn on_drop(&self, record: &Record<'_>, reason: DropReason);
     fn verify(&self, record: &Record<'_>, key_hash: u64, source: Protection) -> Check;

@@ -126,7 +126,8 @@ impl<'a> Fold<'a> {
         let entry = Operand { record: PassRecord::copy(operand, protection), term };
         let (companions, replaced) = (&**self.companions, &mut self.replaced);
         let by = (self.rule.operator, &self.key[..]);
-        let pushed = self.stack.push(by, (entry, operand.value.to_vec()), &mut |one| replaced.operand(companions, one));
+        let operand = (entry, operand.value.to_vec(), companions.is_unproven(operand));
+        let pushed = self.stack.push(by, operand, &mut |one| replaced.operand(companions, one));
         self.has_failed |= pushed.is_err();
         self.replaced.failures += pushed.is_err() as u64;
     }
@@ -146,10 +147,11 @@ impl<'a> Fold<'a> {
             Base::Value(base) => Some(self.stack.onto(by, Some(base.value))),
         };
         replaced.failures += matches!(merged, Some(Err(_))) as u64;
+        let is_unproven = self.stack.is_unproven();
         let operands = self.stack.take();
         let Some(Ok(value)) = merged else {
             let rows = operands.into_iter().map(|one| match one.is_combined {
-                true => one.tag.record.into_merged(companions, (Kind::Merge, one.value), None),
+                true => one.tag.record.into_merged(companions, (Kind::Merge, one.value), None, one.is_unproven),
                 false => Ok(one.tag.record),
             });
             return Ok((rows.collect::<Result<_>>()?, false));
@@ -157,7 +159,8 @@ impl<'a> Fold<'a> {
         operands.iter().filter(|one| !one.is_combined).for_each(|one| replaced.operand(companions, &one.tag));
         let base = if let Base::Value(base) = base { Some(base) } else { None };
         let newest = operands.into_iter().next().map(|one| one.tag.record);
-        let row = newest.map(|newest| newest.into_merged(companions, (Kind::Put, value), base)).transpose()?;
+        let row =
+            newest.map(|newest| newest.into_merged(companions, (Kind::Put, value), base, is_unproven)).transpose()?;
         Ok((row.into_iter().collect(), true))
     }
 }
@@ -173,16 +176,18 @@ impl Replaced {
 
 impl PassRecord {
     /// Returns the merged record of which this is the newest operand, with companions derived from it and the base.
+    /// `is_unproven`: some operand has no seal that proves what was put.
     fn into_merged(
         self,
         companions: &dyn Companions,
         (kind, value): (Kind, Vec<u8>),
         base: Option<&Record<'_>>,
+        is_unproven: bool,
     ) -> Result<PassRecord> {
         let mut companion = Vec::new();
         let result = Record { key: &self.key, seqno: self.seqno, kind, value: &value, companion: &[] };
         let inputs: Vec<Record<'_>> = base.copied().into_iter().chain([self.record()]).collect();
-        companions.on_merge(&inputs, &result, &mut companion)?;
+        companions.on_merge(&inputs, is_unproven, &result, &mut companion)?;
         let protection = if companion.is_empty() { self.protection } else { Protection::Complete };
         Ok(PassRecord { key: self.key, seqno: self.seqno, kind, value, companion, protection, made: true })
     }

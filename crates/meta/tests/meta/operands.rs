@@ -10,12 +10,13 @@ use waxseal_lsm::db::{At, Db, Parts};
 use waxseal_lsm::env::Fs;
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::merge_operator::{MergeOperator, encode_set};
-use waxseal_lsm::options::{CfOptions, Compression, Durability};
+use waxseal_lsm::options::{CfOptions, Compression, Durability, Verify};
 use waxseal_lsm::record::Kind;
+use waxseal_lsm::seam::{Companions, Plain};
 use waxseal_meta::Sealer;
 use waxseal_meta::integrity::{VerifyOptions, verify};
 use waxseal_testing::golden;
-use waxseal_testing::store::{get, settings, sim_bytes};
+use waxseal_testing::store::{ALL, get, settings, sim_bytes};
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../lsm/tests/golden/operands.txt");
 const DIR: &str = "/golden";
@@ -26,7 +27,10 @@ fn operators() -> [(&'static str, MergeOperator); 3] {
 }
 
 fn open(sim: &SimFs, families: Vec<(String, CfOptions)>) -> Db {
-    let companions = Arc::new(Sealer::new());
+    open_as(sim, families, Arc::new(Sealer::new()))
+}
+
+fn open_as(sim: &SimFs, families: Vec<(String, CfOptions)>, companions: Arc<dyn Companions>) -> Db {
     Db::open(Path::new(DIR), settings(), Parts { env: sim.env(1), companions, families, ..Parts::real() }).unwrap()
 }
 
@@ -79,5 +83,34 @@ fn the_kept_operands_make_the_same_values() {
         let report = verify(&db, VerifyOptions::default()).unwrap();
         assert_eq!((report.corrupted, report.missing), (0, 0), "{report}");
         db.settle().unwrap();
+    }
+}
+
+/// A merged value is marked as adopted if any of its inputs is, be it neither the base nor the newest operand: in reads,
+/// and in the records that compactions fold, with a base or without.
+#[test]
+fn a_value_with_one_adopted_operand_is_marked() {
+    for (adopted, with_base) in [(None, true), (Some(1), true), (Some(1), false), (Some(0), true), (Some(3), true)] {
+        let sim = SimFs::new(1);
+        let of = CfOptions { merge_operator: Some(MergeOperator::append("")), ..CfOptions::default() };
+        let families = || vec![("default".to_owned(), of.clone())];
+        for (at, value) in [b"a", b"b", b"c", b"d"].iter().enumerate() {
+            let plain: Arc<dyn Companions> = Arc::new(Plain);
+            let db = open_as(&sim, families(), if adopted == Some(at) { plain } else { Arc::new(Sealer::new()) });
+            apply(&db, "default", if at == 0 && with_base { Kind::Put } else { Kind::Merge }, b"k", *value);
+            db.flush().unwrap();
+            db.close().unwrap();
+        }
+        let db = open(&sim, families());
+        let family = db.family("default").unwrap();
+        for round in 0..3 {
+            let mut is_marked = None;
+            let mut visit = |record: &waxseal_lsm::record::Record<'_>| is_marked = Some(Sealer::is_adopted(record));
+            assert!(db.get_record(&family, b"k", At::Latest, Verify::Always, &mut visit).unwrap());
+            // Before anything is compacted, the plain node's record has no seal yet.
+            assert_eq!(is_marked, Some(adopted.is_some()), "{adopted:?} {with_base} {round}");
+            db.compact(&family, &ALL).unwrap();
+        }
+        assert_eq!(get(&db, &family, b"k", At::Latest).unwrap().unwrap(), b"abcd");
     }
 }

@@ -59,7 +59,8 @@ impl Reads {
             match self.copy_of_version(of, key, at, checks)?.filter(|record| record.seqno >= hidden) {
                 Some(record) if record.kind == Kind::Merge => {
                     let next = record.seqno.checked_sub(1);
-                    operands.push((operator, key), ((), record.value.clone()), &mut |()| ())?;
+                    let is_unproven = self.companions.is_unproven(&record.borrow());
+                    operands.push((operator, key), ((), record.value.clone(), is_unproven), &mut |()| ())?;
                     newest.get_or_insert(record);
                     match next {
                         Some(next) => at = next,
@@ -76,7 +77,7 @@ impl Reads {
         let result = Record { key, seqno: newest.seqno, kind: Kind::Put, value: &value, companion: &[] };
         let inputs: Vec<Record<'_>> = base.iter().chain([&newest]).map(OwnedRecord::borrow).collect();
         let mut companion = Vec::new();
-        self.companions.on_merge(&inputs, &result, &mut companion)?;
+        self.companions.on_merge(&inputs, operands.is_unproven(), &result, &mut companion)?;
         visit(&Record { companion: &companion, ..result });
         Ok(())
     }
