@@ -17,7 +17,7 @@
 //!         lacks records. Memory: about fifty bytes per key, the keys of lost records and of candidates for a table's
 //!         missing records, and the current write batch: 4 MiB, or one record.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ mod unread;
 use hole::Hole;
 use places::{MadeDirs, check_apart};
 use stores::Others;
-use undated::{ContestedKeys, UNDATED, is_undated, seqno_below_losses};
+use undated::{ContestedKeys, UNDATED, UndatedTable, is_undated, seqno_below_losses};
 use unread::{Met, Unread};
 
 use super::carry::{carried, term};
@@ -84,7 +84,8 @@ const NO_FAMILY: u32 = u32::MAX;
 /// `SalvageOptions::accept_loss` they answer with what there is; either way the report says what is lost. Errors:
 /// `Invalid` if `to` holds something, if one of the directories is in the other, if files of several stores are there
 /// and nothing tells which is meant, for an order that was not given, or for a loss anywhere in a family whose order
-/// names no last key; `Io`.
+/// names no last key; `Io`. The new store has the old one's format level, or that of the settings if it is lower or if
+/// there is no manifest.
 pub fn salvage(
     from: &Path,
     to: &Path,
@@ -123,7 +124,11 @@ pub fn salvage(
     let parts = with_system_families(parts, state.as_ref());
     let scratch = to.join(SCRATCH);
     let made = MadeDirs::make(&*fs, to)?;
-    let db = match Db::open(&scratch, Settings { create_if_missing: true, ..settings }, parts.clone()) {
+    // A build that reads the old store also reads the new one.
+    let known = state.as_ref().map_or(u32::MAX, |state| state.format_level.number());
+    let format_level = settings.format_level.min(known);
+    let settings = Settings { create_if_missing: true, format_level, ..settings };
+    let db = match Db::open(&scratch, settings, parts.clone()) {
         Ok(db) => db,
         Err(error) => {
             let _ = fs.remove_dir(&scratch);
@@ -152,6 +157,9 @@ pub fn salvage(
         uids: BTreeMap::new(),
         batch: Batch::new(),
         last: 0,
+        copied: 0,
+        undated: Vec::new(),
+        contested: HashSet::new(),
         again: false,
         values: BlobFiles::new(parts.env.fs.clone(), from, parts.companions.clone()),
         held: Vec::new(),
@@ -264,6 +272,12 @@ struct Salvage<'a> {
     batch: Batch,
     /// The seqno of the last commit to the new store.
     last: Seqno,
+    /// Number of records added for the new store.
+    copied: u64,
+    /// Undated tables that were copied.
+    undated: Vec<UndatedTable>,
+    /// Keys with an undated version and another one: family and hash of the key.
+    contested: HashSet<(u32, u64)>,
     /// True in the second pass, which rewrites the authoritative records inside lost ranges.
     again: bool,
     /// The blob files of the old store, and the handles that hold them.
@@ -308,6 +322,7 @@ impl Salvage<'_> {
         self.fill_holes(Rung::Log);
         self.close_holes();
         self.not_found_again();
+        self.report_undated();
         self.write()?;
         self.lost_range()?;
         self.again = self.families.values().any(|into| !into.lost_ranges.is_empty());
@@ -514,7 +529,7 @@ impl Salvage<'_> {
         let protector = self.parts.companions.clone();
         self.report.bytes += table.expected().size;
         let (mut ledger, mut gaps, mut greatest, mut with_more) = (Ledger::default(), Vec::new(), 0, 0);
-        let (is_undated, mut contested) = (is_undated(&table), ContestedKeys::default());
+        let (is_undated, mut contested, mut shown) = (is_undated(&table), ContestedKeys::default(), 0);
         let mut ends = None::<(KeyPosition, KeyPosition)>;
         let mut reach = |from: KeyPosition, to: KeyPosition| match &mut ends {
             Some((_, last)) => *last = to,
@@ -523,8 +538,11 @@ impl Salvage<'_> {
         table.examine(&*protector, true, &mut |found| {
             match found {
                 ExaminedItem::Record(record, check, _) => {
+                    let mut is_shown = true;
                     if is_undated {
-                        contested.add(record.key, self.is_contested(id, record, check), name);
+                        let is_contested = self.is_contested(id, record, check);
+                        is_shown = !(is_contested && self.note_contested(id, record.key));
+                        contested.add(record.key, is_contested, name);
                     } else if check.serves() {
                         greatest = greatest.max(record.seqno);
                     }
@@ -533,7 +551,9 @@ impl Salvage<'_> {
                     ledger.add(record.kind, term(&*protector, record, check));
                     let place = (record.key.to_vec(), record.seqno);
                     reach(place.clone(), place);
+                    let before = self.copied;
                     self.take(id, &family, record, check, false)?;
+                    shown += if is_shown { self.copied - before } else { 0 };
                 }
                 ExaminedItem::Gap(lost_range) => {
                     reach(lost_range.from.clone(), lost_range.to.clone());
@@ -557,8 +577,7 @@ impl Salvage<'_> {
             let room = table.room_in(&gaps);
             self.closes(id, &family, (&counted, &ledger), (gaps, room), (&all, seqnos.0), lost_beside);
             if is_undated {
-                self.add_undated(id, (&properties.smallest, &properties.largest), name);
-                self.report_undated(&family, &all, ledger.count());
+                self.add_undated(id, &family, &all, shown);
             } else {
                 greatest = seqnos.1;
             }
@@ -790,6 +809,7 @@ impl Salvage<'_> {
             // The record is intact, so a recomputed seal equals the original one.
             None => self.batch.push(family.id(), record.kind, record.key, record.value, protector)?,
         }
+        self.copied += 1;
         if self.batch.len() >= GROUP { self.write() } else { Ok(()) }
     }
 

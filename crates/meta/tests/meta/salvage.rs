@@ -1089,6 +1089,34 @@ fn ingested_records_are_lost_where_another_version_may_be_newer() {
             );
             let saved = Saved::opened(&sim, report.unwrap());
             assert_eq!(read_ingested(&saved), expected, "{case}\n{}", saved.report);
+            let counted = |finding: &Finding| {
+                let (_, counted) = finding.message.split_once("ingestions that were committed: ")?;
+                counted.split(' ').next()?.parse::<usize>().ok()
+            };
+            let counted: usize = saved.report.damage.iter().filter_map(counted).sum();
+            let shown = if case == "a compaction" { 0 } else { expected.matches('i').count() };
+            assert_eq!(counted, shown, "{case}: the rows that the copy shows\n{}", saved.report);
+        }
+    }
+}
+
+/// The copy has the format level of the old store, so a build that reads the one also reads the other.
+#[test]
+fn a_salvage_keeps_the_format_level() {
+    for level in [1, 2] {
+        for has_manifest in [true, false] {
+            let sim = SimFs::new(7);
+            let settings = Settings { format_level: level, ..Settings::default() };
+            let db = Db::open(Path::new(DIR), settings, parts(&sim)).unwrap();
+            put_in(&db, "k", "value");
+            db.close().unwrap();
+            drop(db);
+            if !has_manifest {
+                sim.delete(Path::new(DIR).join("CURRENT")).unwrap();
+            }
+            let saved = Saved::of(&sim, false);
+            assert_eq!(saved.read("k").unwrap().as_deref(), Some("value"));
+            assert_eq!(saved.db.format_level().number(), if has_manifest { level } else { 2 });
         }
     }
 }

@@ -36,6 +36,16 @@ pub(super) fn seqno_below_losses(record: &Record<'_>) -> Seqno {
     if record.seqno == UNDATED { 0 } else { record.seqno }
 }
 
+/// An undated table that was copied.
+pub(super) struct UndatedTable {
+    id: u32,
+    family: Family,
+    /// Its keys.
+    keys: LostRange,
+    /// Number of its records that the copy shows.
+    copied: u64,
+}
+
 /// The keys of one undated table that have other versions elsewhere. Adjacent keys share a range.
 #[derive(Default)]
 pub(super) struct ContestedKeys {
@@ -77,27 +87,49 @@ impl Salvage<'_> {
         keys.ranges.iter().for_each(|range| self.lose_undated(id, family, range));
     }
 
+    /// Notes that a key has an undated version and another one. Returns true for a record of the undated table itself
+    /// that the copy does not show for that reason.
+    pub(super) fn note_contested(&mut self, id: u32, key: &[u8]) -> bool {
+        self.contested.insert((id, hash(key))) && !self.accepts
+    }
+
     /// Reports a key as lost whose undated version was copied before this record was found.
     pub(super) fn lose_contested_key(&mut self, id: u32, family: &Family, key: &[u8]) {
+        if self.note_contested(id, key) {
+            let holds = |table: &&mut UndatedTable| {
+                let (from, to, order) = (&table.keys.from.0, &table.keys.to.0, family.order());
+                table.id == id && order.compare(from, key).is_le() && order.compare(key, to).is_le()
+            };
+            if let Some(table) = self.undated.iter_mut().find(holds) {
+                table.copied = table.copied.saturating_sub(1);
+            }
+        }
         self.lose_undated(id, family, &lost_keys(key, key, "CURRENT"));
     }
 
-    /// Remembers an undated table, for the range deletes of the log.
-    pub(super) fn add_undated(&mut self, id: u32, (smallest, largest): (&[u8], &[u8]), file: &str) {
+    /// Remembers an undated table, for the range deletes of the log and for the report. `all`: its keys.
+    pub(super) fn add_undated(&mut self, id: u32, family: &Family, all: &LostRange, copied: u64) {
         if let Some(into) = self.families.get_mut(&id) {
-            into.undated.push(lost_keys(smallest, largest, file));
+            into.undated.push(lost_keys(&all.from.0, &all.to.0, &all.file));
         }
+        self.undated.push(UndatedTable { id, family: family.clone(), keys: all.clone(), copied });
     }
 
-    /// Reports that the records copied from an undated table may never have been in the store. `all`: its keys.
-    pub(super) fn report_undated(&mut self, family: &Family, all: &LostRange, copied: u64) {
-        let message = format!(
-            "only the manifest lists the ingestions that were committed: {copied} records of this table, which may have \
-             been written to be ingested, were copied and may never have been in the store"
-        );
-        let outcome = if self.accepts { Outcome::Accepted } else { Outcome::Reported };
-        self.report.structural += 1;
-        self.report.damage.push(Finding { message, outcome, verdict: Verdict::Missing, ..finding_of(family, all) });
+    /// Reports that the records copied from undated tables may never have been in the store.
+    pub(super) fn report_undated(&mut self) {
+        for UndatedTable { family, keys, copied, .. } in std::mem::take(&mut self.undated) {
+            if copied == 0 {
+                continue; // all of it is reported as lost
+            }
+            let message = format!(
+                "only the manifest lists the ingestions that were committed: {copied} records of this table, which may \
+                 have been written to be ingested, were copied and may never have been in the store"
+            );
+            let outcome = if self.accepts { Outcome::Accepted } else { Outcome::Reported };
+            let finding = Finding { message, outcome, verdict: Verdict::Missing, ..finding_of(&family, &keys) };
+            self.report.structural += 1;
+            self.report.damage.push(finding);
+        }
     }
 
     /// Reports the undated tables as lost that a range delete of the log overlaps.
@@ -106,7 +138,11 @@ impl Salvage<'_> {
         let undated = self.families.get_mut(&id).map(|into| &mut into.undated);
         let overlaps = |table: &mut LostRange| deleted.overlaps(order, &table.from.0, &table.to.0);
         let lost: Vec<LostRange> = undated.into_iter().flat_map(|tables| tables.extract_if(.., overlaps)).collect();
-        lost.iter().for_each(|table| self.lose_undated(id, family, table));
+        for table in &lost {
+            let is_it = |other: &&mut UndatedTable| other.keys.file == table.file && !self.accepts;
+            self.undated.iter_mut().filter(is_it).for_each(|other| other.copied = 0);
+            self.lose_undated(id, family, table);
+        }
     }
 
     fn lose_undated(&mut self, id: u32, family: &Family, range: &LostRange) {
