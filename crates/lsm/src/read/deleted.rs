@@ -92,3 +92,83 @@ impl DeletedSteps {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::deleted_runs::DeletedRuns;
+    use crate::error::{Error, Result};
+    use crate::expiry::AsOf;
+    use crate::record::{OwnedRecord, Record};
+    use crate::values::BlobBuffer;
+
+    /// A family that knows no deleted run.
+    struct Unknown(DeletedRuns);
+
+    impl BlobReader for Unknown {
+        fn read(&self, _: &Record<'_>, _: &mut BlobBuffer) -> Result<()> {
+            Ok(())
+        }
+
+        fn deleted_runs(&self) -> Option<(&DeletedRuns, usize)> {
+            Some((&self.0, 0))
+        }
+
+        fn is_current(&self) -> bool {
+            true
+        }
+
+        fn damaged_in_memory(&self, _: Seqno, _: &Error) {}
+
+        fn merge(&self, _: &[u8], _: (Seqno, AsOf), _: &mut OwnedRecord) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Asks for deleted runs if it is time to. Returns true if it was.
+    fn asks(steps: &mut DeletedSteps) -> bool {
+        let is_time = steps.are_many();
+        if is_time {
+            let found = steps.pass(&Order::bytewise(), b"key", 9, &Unknown(DeletedRuns::default()));
+            assert!(matches!(found, RunPassed::None));
+        }
+        is_time
+    }
+
+    #[test]
+    fn a_few_passed_leaves_ask_for_no_runs() {
+        let mut steps = DeletedSteps::default();
+        for _ in 0..3 {
+            steps.add();
+            steps.add_leaves(1);
+            assert!(!asks(&mut steps) && steps.most_leaves() == MANY);
+        }
+        steps.add();
+        assert!(asks(&mut steps) && !asks(&mut steps), "16 keys, once");
+    }
+
+    #[test]
+    fn a_count_that_jumps_over_its_double_asks() {
+        let mut steps = DeletedSteps::default();
+        for (leaves, is_time) in [(5, true), (4, false), (7, true), (100, true), (u32::MAX, true)] {
+            steps.add_leaves(leaves);
+            assert_eq!(asks(&mut steps), is_time, "{leaves}");
+        }
+        assert_eq!(steps.most_leaves(), u32::MAX);
+    }
+
+    /// However long the run is, it is passed in few pieces, and asked for between any two of them.
+    #[test]
+    fn the_pieces_of_a_long_run_grow() {
+        let (mut steps, mut passed, mut pieces, mut asked) = (DeletedSteps::default(), 0u32, 0, 0);
+        while passed < 10_000_000 {
+            let most = steps.most_leaves();
+            steps.add();
+            steps.add_leaves(most);
+            passed += most;
+            pieces += 1;
+            asked += u32::from(asks(&mut steps));
+        }
+        assert!((8..=12).contains(&pieces) && asked == pieces, "{pieces} pieces, asked {asked} times");
+    }
+}
