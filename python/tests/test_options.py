@@ -175,6 +175,22 @@ def test_options_of_a_family_change_while_it_is_open(path):
         assert (options["level0_tables"], options["default_ttl_micros"]) == (9, None)
 
 
+def test_scans_skip_tables_without_their_prefix(db):
+    notes = db.create_family("notes", prefix_extractor="delimited:2f:1")
+    notes[b"ann/1"] = notes[b"cleo/1"] = b"text"
+    db.flush()
+    assert list(notes.iterator(prefix=b"bob/")) == []
+    assert list(notes.iterator(prefix=b"cleo/")) == [(b"cleo/1", b"text")]
+    assert db.numbers()["prefix_skips"] == 1
+    assert notes.options()["prefix_extractor"] == "delimited:2f:1"
+    notes.set_options(prefix_extractor="")
+    assert notes.options()["prefix_extractor"] is None
+    with pytest.raises(waxseal.InvalidArgument):
+        notes.set_options(prefix_extractor="fixed:0")
+    with pytest.raises(TypeError):
+        notes.set_options(prefix_extractor=8)
+
+
 def test_options_of_a_store_change_while_it_is_open(path):
     with waxseal.open(path) as db:
         db.set_store_options(cache_bytes=1 << 20, durability="sync", background_bytes_per_second=10 << 20)

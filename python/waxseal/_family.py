@@ -179,6 +179,7 @@ class Family(ReadableFamily, Writable):
         block_bytes: Optional[int] = None,
         restart_interval: Optional[int] = None,
         filter_bits: Optional[int] = None,
+        prefix_extractor: Optional[str] = None,
         table_bytes: Optional[int] = None,
         level_base_bytes: Optional[int] = None,
         fanout: Optional[int] = None,
@@ -195,6 +196,7 @@ class Family(ReadableFamily, Writable):
         given stays as it is.
 
         Calls and background jobs that begin after the change obey it. Tables keep their form until they are rewritten.
+        `prefix_extractor` is as of `create_family`, and "" ends it.
         `default_ttl` is as of `create_family`, and 0 ends it: later keys do not expire by themselves. The verification
         levels are not recorded. Raises InvalidArgument, and changes nothing, if an option is invalid.
         """

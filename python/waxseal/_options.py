@@ -386,6 +386,13 @@ class Opening:
         call("waxseal_options_add_family", self.options.handle, name, len(name), family.handle, make=self._make)
 
 
+def _text(value: object, name: str) -> bytes:
+    """Returns the bytes of a text."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is a text, not {type(value).__name__}")
+    return value.encode()
+
+
 def _merge_operator(value: "Union[str, Tuple[str, Buffer]]") -> Tuple[int, bytes, int]:
     """Returns the number of a merge operator, and its separator with the length."""
     kind, separator = value if isinstance(value, tuple) else (value, b"")
@@ -426,6 +433,10 @@ def set_family_options(options: Owned, settings: Mapping[str, Any], make: MakeEr
         elif name == "merge_operator" and isinstance(value, Operator):
             arguments = value.arguments()
             call("waxseal_family_options_set_custom_merge_operator", options.handle, *arguments, make=make)
+            continue
+        elif name == "prefix_extractor":
+            text = _text(value, name)
+            call("waxseal_family_options_set_prefix_extractor", options.handle, text, len(text), make=make)
             continue
         elif name == "merge_operator":
             call("waxseal_family_options_set_merge_operator", options.handle, *_merge_operator(value), make=make)

@@ -147,6 +147,7 @@ class DB(Family, Asker, Transacting, ChangeFeed):
         block_bytes: Optional[int] = None,
         restart_interval: Optional[int] = None,
         filter_bits: Optional[int] = None,
+        prefix_extractor: Optional[str] = None,
         table_bytes: Optional[int] = None,
         level_base_bytes: Optional[int] = None,
         fanout: Optional[int] = None,
@@ -165,6 +166,9 @@ class DB(Family, Asker, Transacting, ChangeFeed):
         """Creates a family with its own options. Raises InvalidArgument if it exists.
 
         `default_ttl` is the time to live of keys that are put without `expires`: a `timedelta`, or seconds.
+
+        `prefix_extractor` is the prefix of a key that filters know besides the whole key: "fixed:8" for the first eight
+        bytes, "delimited:2f:1" for all bytes through the first `/`. Scans within one prefix skip tables without it.
 
         `comparator` is the order of its keys: a name, and a function of two keys that returns a negative number, 0 or a
         positive number. A later `open` of the store needs it among its `comparators`.

@@ -17,7 +17,7 @@ ROLE = {"data": 1, "index": 2, "filter": 3, "properties": 4, "range deletes": 5,
 
 Handle = namedtuple("Handle", "offset stored_len raw_len crc")
 Record = namedtuple("Record", "key seqno kind value companions")
-Properties = namedtuple("Properties", "family comparator filter ledger smallest largest least greatest sizes store")
+Properties = namedtuple("Properties", "family comparator filter ledger smallest largest least greatest sizes store prefixes")
 
 NO_BLOCK = Handle(0, 0, 0, 0)
 
@@ -112,6 +112,7 @@ class Table:
             greatest=found[7].varint(),
             sizes=sizes,
             store=found[20].take(16) if 20 in found else None,
+            prefixes=found[21].data.decode(errors="backslashreplace") if 21 in found else None,
         )
 
     def read_index(self):
@@ -264,14 +265,20 @@ class Table:
         if self.filter is not None:
             self.filter.check_lines()
             for key in keys:
-                if not self.filter.may_hold(key):
-                    raise Damage(self.file, self.handles["filter"].offset, f"filter denies key {key.hex()}")
+                self.check_filter(self.filter, self.handles["filter"], key)
         for span, filter in zip(self.spans, self.filters):
             if filter is not None:
                 filter.check_lines()
                 for key in self.keys_of(span):
-                    if not filter.may_hold(key):
-                        raise Damage(self.file, span.filter.offset, f"filter denies key {key.hex()}")
+                    self.check_filter(filter, span.filter, key)
+
+    def check_filter(self, filter, handle, key):
+        """A filter knows a key of its range, and the prefix of the key."""
+        if not filter.may_hold(key):
+            raise Damage(self.file, handle.offset, f"filter denies key {key.hex()}")
+        prefix = prefix_of(self.properties.prefixes, key)
+        if prefix is not None and not filter.may_hold_hash(mix(hash(prefix))):
+            raise Damage(self.file, handle.offset, f"filter denies prefix {prefix.hex()}")
 
     def keys_of(self, span):
         """The keys of one range."""
@@ -280,6 +287,22 @@ class Table:
                 body, column = self.block("data", handle)
                 for record in entries(Cursor(body, self.file, handle.offset), self.base, column):
                     yield record.key
+
+
+def prefix_of(rule, key):
+    """The prefix of a key by the rule of property 21; None without one, or by a rule of a later version."""
+    name, *numbers = (rule or "").split(":")
+    if name == "fixed":
+        length = int(numbers[0])
+        return key[:length] if len(key) >= length else None
+    if name != "delimited":
+        return None
+    at = -1
+    for _ in range(int(numbers[1])):
+        at = key.find(bytes.fromhex(numbers[0]), at + 1)
+        if at < 0:
+            return None
+    return key[: at + 1]
 
 
 def ledger(c):
@@ -350,7 +373,9 @@ class Filter:
                 raise Damage(self.c.file, self.c.origin + 16 + 64 * number, f"filter line {number} does not check")
 
     def may_hold(self, key):
-        h = hash(key)
+        return self.may_hold_hash(hash(key))
+
+    def may_hold_hash(self, h):
         line = self.line((h >> 32) * self.lines >> 32)
         x = h
         for _ in range(self.probes):

@@ -2852,6 +2852,18 @@ int32_t waxseal_options_add_family(waxseal_options_t *options,
                                    waxseal_error_t **error);
 
 /**
+ * Prefix of a key that filters know besides the whole key, so that an iterator whose bounds are within one prefix
+ * skips the tables without a key of it: `fixed:8` for the first eight bytes of a key, `delimited:2f:1` for all bytes
+ * through the first `/` (in hexadecimal digits), or an empty text for none. Recorded in the store. Default: none.
+ *
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for another text.
+ */
+int32_t waxseal_family_options_set_prefix_extractor(waxseal_family_options_t *options,
+                                                    const uint8_t *text,
+                                                    size_t text_len,
+                                                    waxseal_error_t **error);
+
+/**
  * Creates family options with all defaults.
  *
  * Thread-safe. On success the caller owns `*options` and frees it with `waxseal_family_options_destroy`. Errors:

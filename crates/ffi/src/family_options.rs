@@ -133,6 +133,24 @@ calls! {
         };
         set_calling(options, move |builder, caller| builder.column_family(name.clone(), family.of(caller)))
     }
+
+    /// Prefix of a key that filters know besides the whole key, so that an iterator whose bounds are within one prefix
+    /// skips the tables without a key of it: `fixed:8` for the first eight bytes of a key, `delimited:2f:1` for all
+    /// bytes through the first `/` (in hexadecimal digits), or an empty text for none. Recorded in the store. Default:
+    /// none.
+    ///
+    /// One thread at a time. Errors: `WAXSEAL_INVALID` for another text.
+    fn waxseal_family_options_set_prefix_extractor(options: *mut waxseal_family_options_t, bytes text) {
+        let text = text.text("prefix extractor")?;
+        let extractor = match text.is_empty() {
+            true => None,
+            false => Some(text.parse()?),
+        };
+        with_mut(options.cast_const(), |options: &mut FamilyOptions| {
+            options.options.prefix_extractor = extractor;
+            Ok(())
+        })
+    }
 }
 
 /// Sets the comparator of the family.

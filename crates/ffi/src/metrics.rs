@@ -61,8 +61,8 @@ fn fixed(metrics: &Metrics) -> Vec<(&'static str, u64)> {
     let all = named! { metrics:
         visible_seqno, snapshots, oldest_snapshot_nanos, oldest_cursor_nanos, background_pauses, flushes, flushed_bytes, compactions, moves, compacted_read, compacted_written,
         subcompactions, paced_nanos, stalls, stall_nanos, longest_stall_nanos, manifest_rotations,
-        operands_folded, merge_failures, mended, adopted, values_moved, values_unreadable, filter_dropped, filter_changed, filter_failures,
-        filter_unreadable, expired, dropped_tables, dropped_bytes, pinned_bytes,
+        operands_folded, merge_failures, mended, adopted, values_moved, values_unreadable, prefix_skips, filter_dropped, filter_changed,
+        filter_failures, filter_unreadable, expired, dropped_tables, dropped_bytes, pinned_bytes,
         kept_log_bytes, kept_files, change_cursors, oldest_change_cursor_nanos, open_tables,
         open_files, index_bytes;
         wal: mapped, frames, frame_bytes, filler_bytes, large_frames, drains, groups, syncs, turnovers,

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::options::{CfOptions, Compression, Durability, SealLayout, Settings, Verify};
+use crate::prefix_extractor::PrefixExtractor;
 
 /// The text of an option that is not set.
 const UNSET: &str = "unset";
@@ -48,6 +49,7 @@ impl CfOptions {
             block_bytes,
             restart_interval,
             filter_bits,
+            prefix_extractor,
             filter_policy,
             compression,
             bottom_compression,
@@ -71,6 +73,7 @@ impl CfOptions {
             ("block_bytes", count(*block_bytes)),
             ("restart_interval", count(*restart_interval)),
             ("filter_bits", count(*filter_bits)),
+            ("prefix_extractor", or_unset(prefix_extractor.map(|extractor| text(extractor.to_string())))),
             ("filter_policy", or_unset(filter_policy.as_ref().map(|policy| text(policy.name())))),
             ("compression", text(compression_word(*compression))),
             ("bottom_compression", or_unset(bottom_compression.map(|packed| text(compression_word(packed))))),
@@ -101,6 +104,7 @@ impl CfOptions {
             "block_bytes" => self.block_bytes = number(name, value)?,
             "restart_interval" => self.restart_interval = number(name, value)?,
             "filter_bits" => self.filter_bits = number(name, value)?,
+            "prefix_extractor" => self.prefix_extractor = unless_unset(value, || extractor_of(name, value))?,
             "compression" => self.compression = compression_of(name, value)?,
             "bottom_compression" => self.bottom_compression = unless_unset(value, || compression_of(name, value))?,
             "large_value_bytes" => self.large_value_bytes = number(name, value)?,
@@ -277,6 +281,10 @@ fn compression_of(name: &str, value: &str) -> Result<Compression> {
     }
 }
 
+fn extractor_of(name: &str, value: &str) -> Result<PrefixExtractor> {
+    value.parse().map_err(|error| Error::invalid(format!("{name}: {error}")))
+}
+
 fn verify_of(name: &str, value: &str) -> Result<Verify> {
     match value {
         "never" => Ok(Verify::Never),
@@ -342,6 +350,7 @@ mod tests {
             block_bytes: 8 * KIB,
             restart_interval: 7,
             filter_bits: 3,
+            prefix_extractor: Some(PrefixExtractor::Delimited { byte: b'/', count: 2 }),
             compression: Compression::None,
             bottom_compression: Some(Compression::Zstd(5)),
             large_value_bytes: 77,
@@ -411,6 +420,7 @@ mod tests {
             ("fanout", "-1"),
             ("fanout", "unset"),
             ("block_bytes", "18446744073709551616"),
+            ("prefix_extractor", "fixed"),
             ("compression", "unset"),
             ("compression", "zstd"),
             ("bottom_compression", "zstd:"),

@@ -10,6 +10,7 @@ use crate::merge_operator::MergeOperator;
 use crate::names::MAX_SYSTEM;
 use crate::order::Order;
 use crate::policy::FilterPolicy;
+use crate::prefix_extractor::PrefixExtractor;
 use crate::seam::EventRetention;
 
 /// 1,024 bytes.
@@ -291,6 +292,11 @@ pub struct CfOptions {
     /// Filter bits per key in the deepest level, 0 (no filter) to 32; levels above have more. Default 10: a false
     /// positive rate of about 1 %.
     pub filter_bits: usize,
+    /// The prefix of a key that filters know besides the whole key. A scan whose bounds are within one prefix skips the
+    /// tables that have no key with it. Each table keeps the rule that it was written under; scans ask the filters of
+    /// tables with the current rule. Needs the bytewise order and the engine's own filter. Stored. Default `None`:
+    /// scans ask no filter.
+    pub prefix_extractor: Option<PrefixExtractor>,
     /// Builds and queries the filters of new tables instead of the engine's own filter. Not stored. Each table stores
     /// its policy's name; a table with another name is read without its filter. Default `None`.
     pub filter_policy: Option<Arc<dyn FilterPolicy>>,
@@ -352,6 +358,7 @@ impl Default for CfOptions {
             block_bytes: 4 * KIB,
             restart_interval: 16,
             filter_bits: 10,
+            prefix_extractor: None,
             filter_policy: None,
             compression: Compression::default(),
             bottom_compression: None,
@@ -412,6 +419,15 @@ impl CfOptions {
             ((64..=MIB).contains(&self.block_bytes), "block_bytes must lie between 64 and 1 MiB"),
             ((1..=255).contains(&self.restart_interval), "restart_interval must lie between 1 and 255"),
             (self.filter_bits <= MAX_FILTER_BITS, "filter_bits must be at most 32"),
+            (
+                self.prefix_extractor.is_none_or(|extractor| extractor.is_valid()),
+                "prefix_extractor must take 1 to 65535 bytes, or 1 to 255 occurrences of a delimiter",
+            ),
+            (
+                self.prefix_extractor.is_none()
+                    || (self.order.is_bytewise() && self.filter_bits > 0 && self.filter_policy.is_none()),
+                "prefix_extractor needs the bytewise order, filter_bits of at least 1, and no filter_policy",
+            ),
             (
                 self.large_value_bytes == 0 || self.large_value_bytes >= 64,
                 "large_value_bytes must be 0 (none) or at least 64",

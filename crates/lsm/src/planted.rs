@@ -59,6 +59,7 @@ pub enum Bug {
     RecoveryRecyclesBeforeEdit,
     BatchTornApart,
     FilterSaysNo,
+    PrefixFilterSaysNo,
     LevelOutOfOrder,
     BlockCrcIgnored,
     FrozenMemtableSkipped,
@@ -198,7 +199,7 @@ pub enum Bug {
 
 impl Bug {
     /// All planted bugs that the engine's own tests find.
-    pub const ALL: [Bug; 123] = [
+    pub const ALL: [Bug; 124] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -214,6 +215,7 @@ impl Bug {
         Bug::RecoveryRecyclesBeforeEdit,
         Bug::BatchTornApart,
         Bug::FilterSaysNo,
+        Bug::PrefixFilterSaysNo,
         Bug::LevelOutOfOrder,
         Bug::BlockCrcIgnored,
         Bug::FrozenMemtableSkipped,

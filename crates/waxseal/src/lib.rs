@@ -125,6 +125,7 @@ pub use waxseal_lsm::option_list::{OptionList, OptionValue};
 pub use waxseal_lsm::options::{CfOptions, Compression, Durability, KIB, MIB, SealLayout, Settings, Verify};
 pub use waxseal_lsm::order::{Comparator, Order};
 pub use waxseal_lsm::policy::FilterPolicy;
+pub use waxseal_lsm::prefix_extractor::PrefixExtractor;
 pub use waxseal_lsm::record::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Seqno};
 pub use waxseal_lsm::sst::{Cache, CacheMetrics};
 pub use waxseal_lsm::version::{Contents, Foreign, Marked};

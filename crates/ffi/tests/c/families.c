@@ -107,6 +107,22 @@ static waxseal_family_t *merged_family(waxseal_db_t *db, waxseal_family_options_
     return merged;
 }
 
+static void scans_skip_tables_without_their_prefix(void) {
+    waxseal_family_t *family, *notes = NULL;
+    waxseal_db_t *db = memory_store(&family);
+    waxseal_family_options_t *options = NULL;
+    CHECK_OK(waxseal_family_options_create(&options, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_family_options_set_prefix_extractor(options, LIT("fixed:0"), &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_family_options_set_prefix_extractor(options, NULL, 1, &error));
+    CHECK_OK(waxseal_family_options_set_prefix_extractor(options, LIT("delimited:2f:1"), &error));
+    CHECK_OK(waxseal_family_options_set_prefix_extractor(options, NULL, 0, &error));
+    CHECK_OK(waxseal_family_options_set_prefix_extractor(options, LIT("fixed:4"), &error));
+    CHECK_OK(waxseal_family_create(db, LIT("notes"), options, &notes, &error));
+    CHECK_OK(waxseal_family_options_destroy(options));
+    CHECK_OK(waxseal_family_destroy(notes));
+    end_store(db, family);
+}
+
 static void check_value(waxseal_family_t *family, const char *expected) {
     waxseal_bytes_t *value = NULL;
     CHECK_OK(waxseal_get(family, NULL, LIT("k"), &value, &error));
@@ -400,6 +416,7 @@ int main(void) {
     RUN(names_that_cannot_be_are_refused);
     RUN(families_are_listed_and_dropped);
     RUN(a_family_is_read_under_another_policy);
+    RUN(scans_skip_tables_without_their_prefix);
     RUN(a_family_merges_operands);
     RUN(options_change_while_the_store_is_open);
     RUN(a_merge_operator_by_a_callback);

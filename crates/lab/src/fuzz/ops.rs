@@ -18,6 +18,7 @@ use waxseal_lsm::db::{At, DEFAULT_FAMILY, Db, Parts, Silent, Snapshot};
 use waxseal_lsm::env::sim::{Crash, Loss, SimFs};
 use waxseal_lsm::error::{Error, ErrorKind, Result};
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
+use waxseal_lsm::prefix_extractor::PrefixExtractor;
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::seam::Plain;
 
@@ -140,6 +141,7 @@ impl Run {
             block_bytes: if self.how & 4 == 0 { 256 } else { 64 },
             restart_interval: 3,
             filter_bits: if self.how & 8 == 0 { 10 } else { 0 },
+            prefix_extractor: (self.how & 8 == 0).then_some(PrefixExtractor::Fixed(1)),
             compression: if self.how & 16 == 0 { Compression::default() } else { Compression::None },
             table_bytes: 2048,
             level_base_bytes: 4096,

@@ -12,6 +12,8 @@ pub enum PartCursor {
     Table(Box<TableCursor>),
     /// Any other cursor.
     Other(Box<dyn Cursor>),
+    /// A table without a record that the caller wants: a cursor over nothing.
+    Excluded,
     /// A table's cursor that is lent out.
     Lent,
 }
@@ -21,18 +23,18 @@ impl PartCursor {
     pub(super) fn into_spare(self) -> Option<Box<TableCursor>> {
         match self {
             PartCursor::Table(table) => Some(table),
-            PartCursor::Other(_) | PartCursor::Lent => None,
+            PartCursor::Other(_) | PartCursor::Excluded | PartCursor::Lent => None,
         }
     }
 }
 
-/// Forwards a call to the cursor of a part; a lent one is invalid.
+/// Forwards a call to the cursor of a part; one that is lent or excluded is invalid.
 macro_rules! opened {
     ($self:ident, $cursor:ident => $call:expr, $lent:expr) => {
         match $self {
             PartCursor::Table($cursor) => $call,
             PartCursor::Other($cursor) => $call,
-            PartCursor::Lent => $lent,
+            PartCursor::Excluded | PartCursor::Lent => $lent,
         }
     };
 }

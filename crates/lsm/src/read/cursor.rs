@@ -452,7 +452,13 @@ impl UserCursor {
         if deleted.has_walk()
             && let Some(family) = &self.values
         {
-            deleted.end(&self.order, self.inner.valid().then(|| self.inner.place().0), &**family);
+            // Nothing is known of keys beyond the bound: the cursor may lack tables that have no key within its bounds.
+            let next = self.inner.valid().then(|| self.inner.place().0);
+            let end = match next {
+                Some(key) if !self.is_above(key) => next,
+                _ => bound_of(&self.bounds.1).or(next),
+            };
+            deleted.end(&self.order, end, &**family);
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ mod partial_block;
 mod partitions;
 mod policy_filter;
 mod prefetch;
+mod prefix;
 mod prepopulate;
 mod rebuild;
 mod uncached_read;

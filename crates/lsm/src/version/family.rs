@@ -26,6 +26,7 @@ const LARGE_VALUE_BYTES: u64 = 11;
 const ZSTD_LEVELS: u64 = 16;
 const BOTTOM_COMPRESSION: u64 = 17;
 const DEFAULT_TTL: u64 = 18;
+const PREFIX_EXTRACTOR: u64 = 19;
 
 /// The zstd level if only "zstd" is written.
 const ZSTD_LEVEL: i32 = 3;
@@ -89,6 +90,10 @@ pub fn encode(options: &CfOptions) -> Vec<u8> {
     if let Some(ttl) = options.default_ttl {
         put_number(&mut out, DEFAULT_TTL, u64::try_from(ttl.as_micros()).unwrap_or(u64::MAX));
     }
+    if let Some(extractor) = &options.prefix_extractor {
+        put_varint(&mut out, PREFIX_EXTRACTOR);
+        put_bytes(&mut out, extractor.to_string().as_bytes());
+    }
     out
 }
 
@@ -114,7 +119,8 @@ pub fn decode(bytes: &[u8], order: Order) -> Result<CfOptions> {
     let mut reader = Reader::new(bytes);
     while !reader.is_empty() {
         let tag = reader.varint()?;
-        let mut value = Reader::new(reader.length_prefixed()?);
+        let bytes = reader.length_prefixed()?;
+        let mut value = Reader::new(bytes);
         match tag {
             BLOCK_BYTES => options.block_bytes = size(&mut value)?,
             RESTART_INTERVAL => options.restart_interval = size(&mut value)?,
@@ -138,6 +144,10 @@ pub fn decode(bytes: &[u8], order: Order) -> Result<CfOptions> {
             KEY_ENDS_IN_SEQNO => options.key_ends_in_seqno = value.varint()? != 0,
             DEFAULT_TTL => options.default_ttl = Some(Duration::from_micros(value.varint()?)),
             LARGE_VALUE_BYTES => options.large_value_bytes = size(&mut value)?,
+            // The rule of a later version is not applied.
+            PREFIX_EXTRACTOR => {
+                options.prefix_extractor = str::from_utf8(bytes).ok().and_then(|text| text.parse().ok())
+            }
             _ => {}
         }
     }
@@ -181,9 +191,10 @@ fn size(reader: &mut Reader<'_>) -> Result<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::prefix_extractor::PrefixExtractor;
     use proptest::prelude::*;
 
-    type Kept = ([u64; 8], [Option<Compression>; 2], SealLayout, bool, Option<Duration>);
+    type Kept = ([u64; 8], [Option<Compression>; 2], SealLayout, bool, Option<Duration>, Option<PrefixExtractor>);
 
     fn numbers(options: &CfOptions) -> Kept {
         let CfOptions { block_bytes, restart_interval, filter_bits, table_bytes, .. } = options;
@@ -192,12 +203,12 @@ mod tests {
         let large = options.large_value_bytes as u64;
         let words = [a, b, c, d, *table_bytes, options.level_base_bytes, options.fanout, large];
         let packed = [Some(options.compression), options.bottom_compression];
-        (words, packed, options.seals, options.key_ends_in_seqno, options.default_ttl)
+        (words, packed, options.seals, options.key_ends_in_seqno, options.default_ttl, options.prefix_extractor)
     }
 
     proptest! {
         #[test]
-        fn options_come_back(sizes: [usize; 5], words: [u64; 3], packed in [0..4usize, 0..5usize], level in 1..20, seals in 0..3usize, ends: bool, ttl: Option<u64>) {
+        fn options_come_back(sizes: [usize; 5], words: [u64; 3], packed in [0..4usize, 0..5usize], level in 1..20, seals in 0..3usize, ends: bool, ttl: Option<u64>, prefix: Option<u8>) {
             let codecs = [Compression::None, Compression::Lz4, Compression::Zstd(3), Compression::Zstd(level)];
             let options = CfOptions {
                 block_bytes: sizes[0],
@@ -214,6 +225,7 @@ mod tests {
                 seals: [SealLayout::ByCodec, SealLayout::Following, SealLayout::Column][seals],
                 key_ends_in_seqno: ends,
                 default_ttl: ttl.map(Duration::from_micros),
+                prefix_extractor: prefix.map(|byte| PrefixExtractor::Delimited { byte, count: 3 }),
                 ..CfOptions::default()
             };
             let back = decode(&encode(&options), Order::bytewise()).unwrap();

@@ -22,6 +22,7 @@ mod optimistic;
 mod options;
 mod panics;
 mod pause;
+mod prefixes;
 mod read_only;
 mod reader;
 mod replace;

@@ -7,6 +7,7 @@ use waxseal_lsm::batch::Batch;
 use waxseal_lsm::db::{At, Db, Parts};
 use waxseal_lsm::env::Env;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
+use waxseal_lsm::prefix_extractor::PrefixExtractor;
 use waxseal_lsm::record::Kind;
 use waxseal_testing::store::*;
 
@@ -82,7 +83,10 @@ fn write_something(db: &Db) {
 }
 
 fn parts_with(compression: Compression) -> Parts {
-    let families = vec![("default".to_owned(), CfOptions { compression, ..options() })];
+    let families = vec![(
+        "default".to_owned(),
+        CfOptions { compression, prefix_extractor: Some(PrefixExtractor::Fixed(6)), ..options() },
+    )];
     Parts { families, ..parts(Env::real()) }
 }
 

@@ -13,6 +13,7 @@ use waxseal_lsm::env::{Env, SeededRandom};
 use waxseal_lsm::error::{Error, ErrorKind, Result};
 use waxseal_lsm::lost_range::LostRange;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, SealLayout, Settings, Verify};
+use waxseal_lsm::prefix_extractor::PrefixExtractor;
 use waxseal_lsm::record::{Kind, Seqno};
 use waxseal_lsm::seam::{Companions, PendingWrite, Plain};
 use waxseal_meta::exchange::{ExportRequest, Policy, export, import};
@@ -318,6 +319,9 @@ impl World {
             block_bytes: self.config.block_bytes,
             restart_interval: 3,
             filter_bits: self.config.filter_bits,
+            // Groups of ten of the usual keys.
+            prefix_extractor: (self.config.filter_bits > 0 && order_of(family).is_bytewise())
+                .then_some(PrefixExtractor::Fixed(6)),
             compression: self.config.compression,
             bottom_compression: self.config.bottom,
             table_bytes,

@@ -68,6 +68,9 @@ pub struct Metrics {
     pub values_moved: u64,
     /// Values that compactions could not move, because they are unreadable.
     pub values_unreadable: u64,
+    /// Tables that scans within one prefix skipped since open, because the table's filter has no key with the prefix. A
+    /// cursor counts a table each time that it opens it: `CfOptions::prefix_extractor`.
+    pub prefix_skips: u64,
     /// Values that compaction filters dropped since open.
     pub filter_dropped: u64,
     /// Values that compaction filters changed since open.
@@ -302,6 +305,7 @@ pub(in crate::db) fn metrics(write_path: &WritePath) -> Metrics {
         adopted: get(&counters.adopted),
         values_moved: get(&counters.values_moved),
         values_unreadable: get(&counters.values_unreadable),
+        prefix_skips: write_path.catalog().reads.prefix_skips(),
         filter_dropped: get(&counters.filter_dropped),
         filter_changed: get(&counters.filter_changed),
         filter_failures: get(&counters.filter_failures),
@@ -358,6 +362,9 @@ impl fmt::Display for Metrics {
                 f,
                 "filters dropped {dropped}, changed {changed}, failures {failures}, not readable {unreadable}"
             )?;
+        }
+        if self.prefix_skips > 0 {
+            writeln!(f, "tables skipped by prefix {}", self.prefix_skips)?;
         }
         if self.expired > 0 {
             writeln!(f, "expired records dropped {}, {} tables of them unread", self.expired, self.dropped_tables)?;

@@ -1,6 +1,8 @@
 //! Cursors over a view.
 
+use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::values::read_value;
 use super::{ReadPoint, Reads};
@@ -15,10 +17,11 @@ use crate::merge::{ConcatCursor, LostRangeCursor, MergeCursor, MergePart, MergeS
 use crate::options::{ReadSettings, Verify};
 use crate::order::Order;
 use crate::planted;
+use crate::prefix_extractor::{KeyPrefix, PrefixExtractor};
 use crate::read::{BlobReader, CursorBounds, UserCursor};
 use crate::record::{MAX_SEQNO, OwnedRecord, Record, Seqno};
 use crate::seam::Protection;
-use crate::sst::{Checks, TableCursor};
+use crate::sst::{Checks, Table, TableCursor};
 use crate::values::BlobBuffer;
 use crate::version::LEVELS;
 
@@ -36,7 +39,8 @@ impl Reads {
         reading: ReadSettings,
     ) -> UserCursor {
         let ranges = planted!(RangeDeleteForgottenByCursors, None, view.active.range_index());
-        let (internal, tables) = self.internal_cursor(family, view, reading);
+        let prefix = family.prefix_extractor().and_then(|extractor| PrefixScan::of(extractor, &bounds, &view));
+        let (internal, tables) = self.internal_cursor(family, view, reading, prefix);
         let cursor = UserCursor::over(family.order().clone(), internal, seqno, bounds).of_family(family.shared_name());
         let cursor = cursor.within_ranges(ranges);
         cursor.reading(tables).expiring(self.companions.clone(), self.expiry_clock.clone(), as_of)
@@ -49,12 +53,13 @@ impl Reads {
         family: &Family,
         view: Arc<View>,
         reading: ReadSettings,
+        prefix: Option<PrefixScan>,
     ) -> (MergeCursor, Arc<ViewTables>) {
         let order = family.order();
         // The same rule as `Checks::asks_values`, but without advancing the verification sampler.
         let asks_values = self.promise != Protection::None && reading.verify != Verify::Never;
         let reads = Arc::clone(self);
-        let tables = Arc::new(ViewTables { view, reading, family: family.clone(), asks_values, reads });
+        let tables = Arc::new(ViewTables { view, reading, family: family.clone(), asks_values, reads, prefix });
         let view = &tables.view;
         let mut sources = Vec::with_capacity(USUAL_SOURCES);
         for generation in view.memtables() {
@@ -69,6 +74,9 @@ impl Reads {
         let level0 = view.levels.level(0).tables().len();
         let deeper = (1..LEVELS).filter(|level| !view.levels.level(*level).tables().is_empty());
         for tier in (0..level0).chain(deeper.map(|level| level0 + level - 1)) {
+            if tables.prefix.is_some() && tables.parts(tier) == 0 {
+                continue;
+            }
             sources.push(MergeSource::Tables(ConcatCursor::over(order.clone(), tables.clone(), tier)));
         }
         (MergeCursor::of(order.clone(), sources), tables)
@@ -84,6 +92,39 @@ struct ViewTables {
     /// Values read from blob files are verified against their companions.
     asks_values: bool,
     reads: Arc<Reads>,
+    /// The prefix that the scan stays within; `None`: it may be anywhere.
+    prefix: Option<PrefixScan>,
+}
+
+/// The prefix that a scan stays within, and the tables whose bounds meet it, by level. No other table is opened.
+struct PrefixScan {
+    prefix: KeyPrefix,
+    tables: [Range<usize>; LEVELS],
+}
+
+impl PrefixScan {
+    /// Returns `None` if a scan between these bounds does not stay within one prefix.
+    #[cold]
+    fn of(extractor: PrefixExtractor, bounds: &CursorBounds, view: &View) -> Option<PrefixScan> {
+        let prefix = KeyPrefix::of_range(extractor, bounds)?;
+        let tables = std::array::from_fn(|level| {
+            let tables = view.levels.level(level).tables();
+            match level {
+                0 => 0..tables.len(),
+                _ => {
+                    let first = tables.partition_point(|table| prefix.is_above(&table.meta().largest));
+                    let end = tables.partition_point(|table| !prefix.is_below(&table.meta().smallest));
+                    first..end.max(first)
+                }
+            }
+        });
+        Some(PrefixScan { prefix, tables })
+    }
+
+    /// Returns true if the bounds of a table meet the prefix.
+    fn meets(&self, table: &TableHandle) -> bool {
+        !self.prefix.is_above(&table.meta().largest) && !self.prefix.is_below(&table.meta().smallest)
+    }
 }
 
 impl BlobReader for ViewTables {
@@ -117,12 +158,36 @@ impl ViewTables {
     fn tier(&self, tier: usize) -> (usize, &[Arc<TableHandle>]) {
         let level0 = self.view.levels.level(0).tables();
         match level0.get(tier..=tier) {
-            Some(table) => (0, table),
+            Some(table) => match &self.prefix {
+                Some(scan) if !scan.meets(&table[0]) => (0, &[]),
+                _ => (0, table),
+            },
             None => {
                 let level = tier + 1 - level0.len();
-                (level, self.view.levels.level(level).tables())
+                let tables = self.view.levels.level(level).tables();
+                (level, self.prefix.as_ref().map_or(tables, |scan| &tables[scan.tables[level].clone()]))
             }
         }
+    }
+}
+
+impl ViewTables {
+    /// Returns true if a table has no key of the prefix that the scan stays within, as its filters know.
+    #[inline]
+    fn is_excluded(&self, table: &Table) -> bool {
+        match &self.prefix {
+            None => false,
+            Some(scan) => self.lacks_prefix(table, scan),
+        }
+    }
+
+    #[cold]
+    fn lacks_prefix(&self, table: &Table, scan: &PrefixScan) -> bool {
+        let lacks = !table.may_contain_prefix(&scan.prefix);
+        if lacks {
+            self.reads.prefix_skips.fetch_add(1, Ordering::Relaxed);
+        }
+        lacks
     }
 }
 
@@ -142,13 +207,17 @@ impl Tiers for ViewTables {
     fn find(&self, tier: usize, key: &[u8], order: &Order) -> usize {
         match self.tier(tier) {
             (0, tables) => tables.iter().take_while(|table| order.compare(&table.meta().largest, key).is_lt()).count(),
-            (level, _) => self.view.levels.seek(level, key),
+            (level, tables) => match &self.prefix {
+                None => self.view.levels.seek(level, key),
+                Some(_) => tables.partition_point(|table| order.compare(&table.meta().largest, key).is_lt()),
+            },
         }
     }
 
     fn open(&self, tier: usize, part: usize, spare: Option<Box<TableCursor>>) -> Result<PartCursor> {
         let handle = &self.tier(tier).1[part];
         match handle.table() {
+            Ok(table) if self.is_excluded(table) => Ok(PartCursor::Excluded),
             Ok(table) => Ok(PartCursor::Table(match spare {
                 Some(spare) => spare.moved_to(table),
                 None => Box::new(table.cursor_checked(self.reading)),

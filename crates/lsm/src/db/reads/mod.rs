@@ -24,6 +24,7 @@ pub(super) mod values;
 pub(super) mod versions;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::checksum::hash_key;
 use crate::db::notify::notifier::{DamagedPlace, Notifier};
@@ -73,18 +74,31 @@ pub(crate) struct Reads {
     /// The clock that decides whether a record has expired.
     expiry_clock: Arc<ExpiryClock>,
     notifier: Arc<Notifier>,
+    /// Number of tables that scans skipped by the filters' answer for a prefix.
+    prefix_skips: AtomicU64,
 }
 
 impl Reads {
     pub(super) fn new(context: &StoreContext, expiry_clock: Arc<ExpiryClock>) -> Arc<Reads> {
         let companions = context.companions.clone();
-        Arc::new(Reads { companions, promise: context.promise, expiry_clock, notifier: context.notifier.clone() })
+        Arc::new(Reads {
+            companions,
+            promise: context.promise,
+            expiry_clock,
+            notifier: context.notifier.clone(),
+            prefix_skips: AtomicU64::new(0),
+        })
     }
 
     /// Returns the clock that decides whether a record has expired.
     #[inline]
     pub(super) fn expiry_clock(&self) -> &Arc<ExpiryClock> {
         &self.expiry_clock
+    }
+
+    /// Returns the number of tables that scans skipped by the filters' answer for a prefix.
+    pub(super) fn prefix_skips(&self) -> u64 {
+        self.prefix_skips.load(Ordering::Relaxed)
     }
 
     /// Returns the checks of one read under its policy. A store whose protector makes no companions checks nothing.

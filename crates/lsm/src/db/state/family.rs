@@ -25,6 +25,7 @@ use crate::options::{CfOptions, Settings, Verify};
 use crate::order::Order;
 use crate::planted;
 use crate::pointer::Pointer;
+use crate::prefix_extractor::PrefixExtractor;
 use crate::range_delete::RangeDelete;
 use crate::range_index::RangeIndex;
 use crate::record::{Record, Seqno};
@@ -478,6 +479,12 @@ impl Family {
     #[inline]
     pub fn default_ttl(&self) -> Option<Duration> {
         self.0.options.default_ttl()
+    }
+
+    /// Returns the rule of the prefixes that filters know.
+    #[inline]
+    pub(in crate::db) fn prefix_extractor(&self) -> Option<PrefixExtractor> {
+        self.0.options.prefix_extractor()
     }
 
     /// Returns the size from which a commit writes values to blob files; `usize::MAX` if it writes none.

@@ -5,7 +5,7 @@
 //!        are copied into atomics, so that neither takes a lock or counts a reference.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -16,6 +16,7 @@ use crate::merge_operator::MergeOperator;
 use crate::option_list::check_fixed;
 use crate::options::{CfOptions, Verify};
 use crate::order::Order;
+use crate::prefix_extractor::PrefixExtractor;
 
 /// The options of an open family.
 pub(super) struct LiveOptions {
@@ -28,6 +29,7 @@ pub(super) struct LiveOptions {
     default_ttl_micros: AtomicU64,
     /// Size from which values go into blob files; `usize::MAX` if none does.
     separates_from: AtomicUsize,
+    has_prefix_extractor: AtomicBool,
 }
 
 impl LiveOptions {
@@ -39,6 +41,7 @@ impl LiveOptions {
             verify_scans: AtomicU64::default(),
             default_ttl_micros: AtomicU64::default(),
             separates_from: AtomicUsize::default(),
+            has_prefix_extractor: AtomicBool::default(),
         };
         live.copy_hot(&options);
         live
@@ -62,6 +65,7 @@ impl LiveOptions {
         self.verify_scans.store(encode(options.verify_scans), Ordering::Relaxed);
         self.default_ttl_micros.store(ttl, Ordering::Relaxed);
         self.separates_from.store(separates_from.unwrap_or(usize::MAX), Ordering::Relaxed);
+        self.has_prefix_extractor.store(options.prefix_extractor.is_some(), Ordering::Relaxed);
     }
 
     /// Fails with `Invalid` if `new` differs from these options in one that cannot change while the family is open.
@@ -115,6 +119,14 @@ impl LiveOptions {
         match self.default_ttl_micros.load(Ordering::Relaxed) {
             0 => None,
             micros => Some(Duration::from_micros(micros)),
+        }
+    }
+
+    #[inline]
+    pub(super) fn prefix_extractor(&self) -> Option<PrefixExtractor> {
+        match self.has_prefix_extractor.load(Ordering::Relaxed) {
+            true => self.current.load().prefix_extractor,
+            false => None,
         }
     }
 

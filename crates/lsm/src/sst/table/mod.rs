@@ -9,6 +9,7 @@ pub(super) mod ingested;
 pub(super) mod partial_cursor;
 pub(super) mod partitions;
 pub(super) mod prefetch;
+pub(super) mod prefix;
 pub(super) mod prepopulate;
 pub(super) mod properties;
 pub(super) mod run;

@@ -51,7 +51,11 @@ impl Table {
     }
 
     #[inline]
-    fn loaded_or_read<'a>(&self, cut: &'a PartitionedIndex, at: usize) -> Result<&'a IndexPartition> {
+    pub(in crate::sst) fn loaded_or_read<'a>(
+        &self,
+        cut: &'a PartitionedIndex,
+        at: usize,
+    ) -> Result<&'a IndexPartition> {
         match cut.loaded(at) {
             Some(part) => Ok(part),
             None => self.load_partition(cut, at),

@@ -4,6 +4,7 @@ use crate::checksum::Uid;
 use crate::codec::{Reader, put_bytes, put_varint};
 use crate::error::{Error, Result};
 use crate::ledger::{Ledger, LedgerEntry};
+use crate::prefix_extractor::PrefixExtractor;
 use crate::record::{Kind, MAX_SEQNO, Seqno};
 use crate::seam::{Companions, Protection};
 
@@ -54,6 +55,8 @@ pub struct Properties {
     pub values: Vec<(Uid, u64, u64)>,
     /// The store that wrote it; none: an earlier build, or nobody's store.
     pub store: Option<Uid>,
+    /// The prefixes that its filter knows besides whole keys; `None` if there are none, or their rule is not known.
+    pub prefix_extractor: Option<PrefixExtractor>,
 }
 
 impl Properties {
@@ -102,6 +105,9 @@ impl Properties {
         }
         if let Some(store) = &self.store {
             put(20, &store.0);
+        }
+        if let Some(extractor) = &self.prefix_extractor {
+            put(21, extractor.to_string().as_bytes());
         }
         out
     }
@@ -168,6 +174,7 @@ impl Properties {
                 }
             }
             20 => self.store = Some(Uid(reader.array()?)),
+            21 => self.prefix_extractor = text(bytes)?.parse().ok(),
             _ => {}
         }
         Ok(())
@@ -297,6 +304,7 @@ mod tests {
             (versions, beside) in any::<(Option<u64>, Option<u64>)>(),
             values: Vec<([u8; 16], u64, u64)>,
             store: Option<[u8; 16]>,
+            prefix: Option<u16>,
         ) {
             let entry = |n: usize| LedgerEntry { count: numbers[n], sum: numbers[4 - n] };
             let properties = Properties {
@@ -322,6 +330,7 @@ mod tests {
                 beside,
                 values: values.into_iter().map(|(uid, count, bytes)| (Uid(uid), count, bytes)).collect(),
                 store: store.map(Uid),
+                prefix_extractor: prefix.map(|bytes| PrefixExtractor::Fixed(usize::from(bytes).max(1))),
             };
             let mut bytes = properties.encode();
             prop_assert_eq!(&Properties::decode(&bytes).unwrap(), &properties);

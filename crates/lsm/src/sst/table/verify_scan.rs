@@ -14,6 +14,7 @@ use crate::checksum::{Role, hash};
 use crate::error::{Damage, Error, Result, Verdict};
 use crate::ledger::Ledger;
 use crate::order::Order;
+use crate::prefix_extractor::prefix_hash;
 use crate::record::{Record, Seqno};
 use crate::seam::{Companions, Protection};
 use crate::sst::block::frame::{BlockHandle, StoredBlock, check_frame, read_framed};
@@ -80,6 +81,7 @@ impl<'a> VerifyScan<'a> {
         let (before, first) = (self.before.take(), &mut self.first);
         let (ledger, seqnos, protector) = (&mut self.ledger, &mut self.seqnos, self.protector);
         let (policy_filter, visit) = (self.policy_filter, &mut self.visit);
+        let extractor = self.table.properties.prefix_extractor;
         let mut last_seqno = None;
         scan_entries(body, stored.column, *base, order, &mut self.keys, |_, record| {
             if last_seqno.is_none() {
@@ -88,7 +90,11 @@ impl<'a> VerifyScan<'a> {
             }
             last_seqno = Some(record.seqno);
             *seqnos = (seqnos.0.min(record.seqno), seqnos.1.max(record.seqno));
-            if own.is_some_and(|filter| !filter.may_contain(hash(record.key)))
+            let prefix = extractor.and_then(|extractor| extractor.prefix_of(record.key)).map(prefix_hash);
+            let lacks = |filter: &BloomFilter| {
+                !filter.may_contain(hash(record.key)) || prefix.is_some_and(|hash| !filter.may_contain(hash))
+            };
+            if own.is_some_and(lacks)
                 || policy_filter.is_some_and(|policy_filter| !policy_filter.may_contain(record.key, order))
             {
                 return Err(Error::structural("the filter denies a key of the table"));

@@ -28,6 +28,7 @@ use crate::order::Order;
 use crate::planted;
 use crate::pointer::{Pointer, value_bytes};
 use crate::policy::FilterPolicy;
+use crate::prefix_extractor::{PrefixExtractor, prefix_hash};
 use crate::record::{Kind, MAX_KEY_BYTES, MAX_SEQNO, MAX_VALUE_BYTES, Record, Seqno, companion};
 use crate::seam::{Check, Companions, Protection};
 use crate::sst::block::codec::{Dictionary, Packer};
@@ -60,6 +61,8 @@ pub struct WriterSettings {
     pub restart_interval: usize,
     /// Filter bits per key; 0: no filter.
     pub filter_bits: usize,
+    /// The prefixes that the engine's own filter knows besides whole keys.
+    pub prefix_extractor: Option<PrefixExtractor>,
     /// Builds the filter instead of the engine's own.
     pub filter_policy: Option<Arc<dyn FilterPolicy>>,
     /// Compression of data blocks.
@@ -83,6 +86,7 @@ impl WriterSettings {
             block_bytes: options.block_bytes,
             restart_interval: options.restart_interval,
             filter_bits: options.filter_bits,
+            prefix_extractor: options.prefix_extractor,
             filter_policy: options.filter_policy.clone(),
             compression: options.compression,
             base_seqno,
@@ -162,6 +166,8 @@ struct VerifyingPass {
     ledger: Ledger,
     /// Hashes of the distinct keys, if needed for a filter.
     hashes: Option<KeyHashes>,
+    /// The last prefix hashed for the current partition; empty if there is none.
+    last_prefix: Vec<u8>,
     /// The keys, for a filter policy.
     policy_filter: Option<PolicyFilterBuilder>,
     with_companion: u64,
@@ -216,6 +222,7 @@ impl Writer {
             checked: VerifyingPass {
                 ledger: Ledger::default(),
                 hashes,
+                last_prefix: Vec::new(),
                 policy_filter,
                 with_companion: 0,
                 more_than_a_word: 0,
@@ -286,6 +293,7 @@ impl Writer {
             if self.cutter.is_due(&self.index) && order.compare(&self.checked.last_key, record.key) == Ordering::Less {
                 let end = self.end_here(separator);
                 self.cutter.end(end);
+                self.checked.last_prefix.clear();
             }
         }
         if self.records() == 0 {
@@ -539,6 +547,7 @@ impl Writer {
 
     fn properties(&mut self, has_filter: bool) -> Properties {
         let (seen, more) = (&self.seen, self.checked.more_than_a_word);
+        let is_own = has_filter && self.settings.filter_policy.is_none();
         Properties {
             family: self.settings.family,
             comparator: self.settings.order.name().to_owned(),
@@ -565,6 +574,7 @@ impl Writer {
             beside: (more > 0).then_some(more),
             values: self.checked.values.iter().map(|(uid, (count, bytes))| (*uid, *count, *bytes)).collect(),
             store: self.settings.store,
+            prefix_extractor: if is_own { self.settings.prefix_extractor } else { None },
             ..Properties::default()
         }
     }
@@ -597,7 +607,7 @@ impl VerifyingPass {
                 self.follows(record, order)?;
             }
             last_seqno = record.seqno;
-            self.see(record, promise, protector, order)
+            self.see(record, promise, protector, settings)
         })?;
         self.versions += keys.repeats;
         self.last_key.clear();
@@ -629,7 +639,7 @@ impl VerifyingPass {
         record: &Record<'_>,
         promise: Protection,
         protector: &dyn Companions,
-        order: &Order,
+        settings: &WriterSettings,
     ) -> Result<()> {
         let key_hash = hash_key(record.key);
         let check = protector.verify(record, key_hash, promise);
@@ -650,10 +660,18 @@ impl VerifyingPass {
             self.adopted += companion::is_adopted(record.companion) as u64;
         }
         if let Some(hashes) = &mut self.hashes {
+            if let Some(extractor) = &settings.prefix_extractor
+                && let Some(prefix) = extractor.prefix_of(record.key)
+                && prefix != self.last_prefix
+            {
+                hashes.add(prefix_hash(prefix));
+                self.last_prefix.clear();
+                self.last_prefix.extend_from_slice(prefix);
+            }
             hashes.add(key_hash);
         }
         if let Some(policy_filter) = &mut self.policy_filter {
-            policy_filter.add(record.key, order);
+            policy_filter.add(record.key, &settings.order);
         }
         if record.kind == Kind::BlobPointer {
             let pointer = Pointer::decode(record.value)?;

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::cursor::Cursor;
+use crate::prefix_extractor::PrefixExtractor;
 use std::fmt::Write;
 
 fn dump(bytes: &[u8], table: &Table) -> String {
@@ -74,6 +75,19 @@ fn the_bytes_of_a_table_of_a_store() {
     let table = opened(file.clone(), &finished, &settings.order, &Arc::new(Cache::new(0)));
     assert_eq!(table.properties().store, store);
     compare(&dump(&file.bytes(), &table), concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/owned.txt"));
+}
+
+/// A table whose filter knows prefixes: `appl` of two keys, and none of the empty key.
+#[test]
+fn the_bytes_of_a_table_with_prefixes() {
+    let prefix_extractor = Some(PrefixExtractor::Fixed(4));
+    let settings =
+        WriterSettings { base_seqno: 1000, restart_interval: 2, block_bytes: 160, prefix_extractor, ..settings() };
+    let (file, finished) = written(&small(), &settings);
+    let table = opened(file.clone(), &finished, &settings.order, &Arc::new(Cache::new(0)));
+    assert_eq!(table.properties().prefix_extractor, prefix_extractor);
+    table.verify(&Sealer, &mut |_| Ok(())).unwrap();
+    compare(&dump(&file.bytes(), &table), concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/prefixes.txt"));
 }
 
 #[test]
