@@ -73,9 +73,9 @@ pub struct Settings {
     pub index_bytes: usize,
     /// One budget, in bytes, for all memory of the store: memtables, the ring, indexes and filters of open tables, job
     /// buffers, and cached blocks. Blocks are evicted as memtables grow. Memtables may take half of what the other
-    /// users leave: from a quarter on, the largest memtable is frozen before it is full; at half, writers wait. Default
-    /// 0: no budget. Memory held by callers (snapshots, cursors, values) does not count. However small the budget,
-    /// memtables get 256 KiB, or one memtable if that is less.
+    /// users leave: from a quarter on, the largest memtable and those of idle families are frozen before they are full;
+    /// at half, writers wait. Default 0: no budget. Memory held by callers (snapshots, cursors, values) does not count.
+    /// However small the budget, memtables get 256 KiB, or one memtable if that is less.
     pub memory_bytes: usize,
     /// Length of one log segment in bytes, a multiple of 4096. Default 16 MiB. If memtables are small, segments are
     /// shorter: half of `memtable_bytes`, but at least 1 MiB, so that the log stays below twice `memtable_bytes`.

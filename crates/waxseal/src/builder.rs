@@ -133,8 +133,8 @@ impl Builder {
     ///
     /// It covers the memtables of all families, the log's ring, indexes and filters of open tables, buffers of flushes
     /// and compactions, and cached blocks. Cached blocks are evicted as memtables grow. Memtables may use half of the
-    /// memory that the other users leave: from a quarter on, the largest memtable is flushed before it is full, and at
-    /// half, writers wait.
+    /// memory that the other users leave: from a quarter on, the largest memtable and those of idle families are flushed
+    /// before they are full, and at half, writers wait.
     ///
     /// Cache and memtable sizes that are not set are derived from the budget. If both are set, the cache and two
     /// memtables must fit into it. Memory held by snapshots, cursors and values is not included; [`Db::metrics`] shows

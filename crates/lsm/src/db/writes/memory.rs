@@ -3,8 +3,9 @@
 //! In:     the charges (`sst::Charge`): memtables at their current size, the ring, indexes and filters of open tables,
 //!         the buffers of jobs.
 //! Out:    blocks are evicted at once, because the block cache gets what the charges leave. If memtables exceed half of
-//!         their share, the largest one is frozen. Near the full share writers are slowed down, and at the full share
-//!         they wait for a flush.
+//!         their share, the largest one is frozen, together with those that were not written since it began: many idle
+//!         families would otherwise keep their memory. Near the full share writers are slowed down, and at the full
+//!         share they wait for a flush.
 //! Looks:  writers check the budget after each fixed number of bytes and before they wait; every flush checks it too.
 //!         If memtables take all of their share, one of them is frozen or already waits for its flush, so no writer
 //!         waits for a flush that is not due. The check also runs without a budget while flushes are behind: then the
@@ -277,6 +278,39 @@ mod tests {
         let before = charged();
         db.drop_family("other").unwrap();
         assert!(charged() + 1_000_000 <= before, "{} of {before}", charged());
+    }
+
+    #[test]
+    fn idle_families_give_their_memory_back_under_a_busy_one() {
+        const IDLE: usize = 200;
+        let idle = |n: usize| format!("idle {n}");
+        let names = (0..IDLE).map(idle).chain(["busy".to_owned(), "steady".to_owned()]);
+        let families = names.map(|name| (name, CfOptions::default())).collect();
+        let parts = Parts { env: SimFs::new(5).env(5), families, ..Parts::real() };
+        let settings = Settings { memory_bytes: 24 * MIB, ..Settings::default() };
+        let db = Db::open(Path::new("/store"), settings, parts).unwrap();
+        let put = |name: &str, n: usize| {
+            let mut batch = Batch::new();
+            let family = db.family(name).unwrap();
+            batch.push(family.id(), Kind::Put, format!("{n:08}").as_bytes(), &[7; 1_000], db.companions()).unwrap();
+            db.commit(&mut batch, Durability::Os).unwrap();
+        };
+        (0..IDLE).for_each(|n| put(&idle(n), n));
+        let taken = |name: &str| memtable_bytes_of(&db.family(name).unwrap());
+        assert!(taken(&idle(IDLE - 1)).0 > 0);
+        let mut steady = 0;
+        for n in 0..20_000 {
+            put("busy", n);
+            if n % 100 == 0 {
+                put("steady", n);
+                steady = steady.max(taken("steady").0);
+            }
+            while db.step().unwrap() {}
+        }
+        let kept = (0..IDLE).filter(|n| taken(&idle(*n)) != (0, 0)).count();
+        assert_eq!(kept, 0, "idle families keep their memtables");
+        assert_eq!(taken("steady").0, steady, "a family that is written was flushed");
+        assert!(db.metrics().flushes < IDLE as u64 + 20, "{}", db.metrics().flushes);
     }
 
     #[test]

@@ -102,7 +102,8 @@ impl WritePath {
         }
     }
 
-    /// Charges the current size of the memtables, and freezes the largest one if they take too much.
+    /// Charges the current size of the memtables. If they take too much, freezes the largest one, and those of idle
+    /// families, which were not written since the largest one began.
     pub(in crate::db) fn revise_memory(&self) {
         if !self.memory.charge_memtables(self.catalog()).is_some_and(|share| share.freezes()) {
             return;
@@ -112,8 +113,13 @@ impl WritePath {
         if let Some(largest) =
             families.all().filter(|family| !family.view().active.memtable.is_empty()).max_by_key(size)
         {
+            let begin = largest.view().active.memtable.least_seqno();
+            let is_idle = |family: &Family| {
+                let newest = family.view().active.memtable.greatest_seqno();
+                newest.is_some() && newest < begin
+            };
             // A failed log reports its error to the next writer.
-            let _ = self.freeze(&|family| family == largest);
+            let _ = self.freeze(&|family| family == largest || is_idle(family));
             self.lanes().kick(Lane::Flush);
         }
     }
