@@ -511,6 +511,12 @@ struct ArrowArrayStream {
 #define WAXSEAL_EVENT_FILTER_FAILED 11
 
 /**
+ * A snapshot or a cursor has been kept for more than an hour, and takes space: `message` (`snapshot` or `cursor`),
+ * `nanos` (its age).
+ */
+#define WAXSEAL_EVENT_OLD_READER 12
+
+/**
  * An event for which this header has no number: `message`.
  */
 #define WAXSEAL_EVENT_OTHER 10
@@ -1736,6 +1742,10 @@ typedef struct {
      * A flag, as documented for the kind.
      */
     bool flag;
+    /**
+     * A duration in nanoseconds.
+     */
+    uint64_t nanos;
 } waxseal_engine_event_t;
 
 /**

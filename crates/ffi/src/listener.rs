@@ -5,7 +5,7 @@ use std::ptr::null;
 use std::sync::Arc;
 
 use face::care::Fence;
-use face::{Error, Event, Listener};
+use face::{Error, Event, Listener, OldReader};
 
 use crate::call::status_of;
 use crate::callback::{Context, waxseal_destroy_fn};
@@ -39,6 +39,9 @@ pub const WAXSEAL_EVENT_STALLED: i32 = 9;
 /// A compaction filter failed or panicked: `family`, `message` (the first failure of a compaction), and `commits`, the
 /// number of values for which it failed. They stay as they were.
 pub const WAXSEAL_EVENT_FILTER_FAILED: i32 = 11;
+/// A snapshot or a cursor has been kept for more than an hour, and takes space: `message` (`snapshot` or `cursor`),
+/// `nanos` (its age).
+pub const WAXSEAL_EVENT_OLD_READER: i32 = 12;
 /// An event for which this header has no number: `message`.
 pub const WAXSEAL_EVENT_OTHER: i32 = 10;
 
@@ -80,6 +83,8 @@ pub struct waxseal_engine_event_t {
     pub level: u32,
     /// A flag, as documented for the kind.
     pub flag: bool,
+    /// A duration in nanoseconds.
+    pub nanos: u64,
 }
 
 impl waxseal_engine_event_t {
@@ -102,6 +107,7 @@ impl waxseal_engine_event_t {
             offset: 0,
             level: 0,
             flag: false,
+            nanos: 0,
         }
     }
 }
@@ -142,6 +148,8 @@ fn words(event: &Event) -> String {
     match event {
         Event::Compacted { reason, .. } => reason.name().to_owned(),
         Event::FilterFailed { error, .. } => error.to_string(),
+        Event::OldReader { reader: OldReader::Snapshot, .. } => "snapshot".to_owned(),
+        Event::OldReader { reader: OldReader::Cursor, .. } => "cursor".to_owned(),
         Event::Corruption { error } | Event::BackgroundError { error, .. } => error.to_string(),
         Event::Healed { by, .. } => format!("{by:?}"),
         Event::Fenced { fence, .. } | Event::Lifted { fence, .. } => fence.error().to_string(),
@@ -189,6 +197,7 @@ fn engine_event(event: &Event, words: &str) -> waxseal_engine_event_t {
         Event::FilterFailed { family, values, .. } => {
             waxseal_engine_event_t { family: text(family), commits: *values, ..new(WAXSEAL_EVENT_FILTER_FAILED) }
         }
+        Event::OldReader { nanos, .. } => waxseal_engine_event_t { nanos: *nanos, ..new(WAXSEAL_EVENT_OLD_READER) },
         Event::Stalled { stalled } => waxseal_engine_event_t { flag: *stalled, ..new(WAXSEAL_EVENT_STALLED) },
         _ => new(WAXSEAL_EVENT_OTHER),
     }
@@ -237,4 +246,19 @@ pub extern "C" fn waxseal_options_set_listener(
             builder.listener(Arc::new(HearingOf { caller: caller.clone(), hearing: Arc::clone(&hearing) }))
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_readers_have_a_number_of_their_own() {
+        for (reader, word) in [(OldReader::Snapshot, "snapshot"), (OldReader::Cursor, "cursor")] {
+            let event = Event::OldReader { reader, nanos: 77 };
+            let words = words(&event);
+            let flat = engine_event(&event, &words);
+            assert_eq!((flat.kind, flat.nanos, &words[..]), (WAXSEAL_EVENT_OLD_READER, 77, word));
+        }
+    }
 }
