@@ -19,7 +19,7 @@ from log import kept_operations, this_machine
 from manifest import Manifest, range_delete
 from stores import named_in
 from sums import block_seed, crc, hash, mix
-from table import Record, Table
+from table import Record, Table, prefix_of
 from values import Values, entry_bytes, pointer
 
 PUT, DELETE = 0x33, 0x5A
@@ -141,6 +141,36 @@ class CutIndexOfAnEarlierBuild(CutIndex):
     """Its table has property 15, which is no longer written."""
 
     GOLDEN = os.path.join(os.path.dirname(__file__), "../../crates/lsm/tests/golden/collected.txt")
+
+
+class Prefixes(unittest.TestCase):
+    GOLDEN = os.path.join(os.path.dirname(__file__), "../../crates/lsm/tests/golden/prefixes.txt")
+
+    def setUp(self):
+        with open(self.GOLDEN) as file:
+            lines = [line[8:55] for line in file if not line.startswith("#")]
+        self.table = Table(bytes.fromhex("".join(lines)), "000001.tbl")
+
+    def test_a_filter_knows_the_prefixes_of_its_keys(self):
+        self.assertEqual(self.table.properties.prefixes, "fixed:4")
+        self.table.check_contents()
+
+    def test_a_filter_without_a_prefix_is_damage(self):
+        self.table.properties = self.table.properties._replace(prefixes="fixed:3")
+        with self.assertRaisesRegex(Damage, "filter denies prefix"):
+            self.table.check_contents()
+
+    def test_a_prefix_is_cut_by_its_rule(self):
+        for rule, expected in [
+            (None, None),
+            ("fixed:2", b"a/"),
+            ("fixed:6", None),
+            ("delimited:2f:1", b"a/"),
+            ("delimited:2f:2", b"a/b/"),
+            ("delimited:2f:3", None),
+            ("of a later version", None),
+        ]:
+            self.assertEqual(prefix_of(rule, b"a/b/c"), expected, rule)
 
 
 class Golden(unittest.TestCase):
