@@ -29,6 +29,7 @@ mod packed;
 mod panics;
 #[cfg(feature = "planted")]
 mod planted;
+mod prefixes;
 mod same;
 mod sweep;
 mod transactions;

@@ -16,8 +16,8 @@ use crate::model::Run;
 use crate::sweep::{SCENARIOS, sweep, torn_tails, trims};
 use crate::world::{CONFIGS, World};
 use crate::{
-    backup, care, epoch, expiring, feed, filters, forged, hurt, ingest, kept, memory, operands, panics, transactions,
-    values,
+    backup, care, epoch, expiring, feed, filters, forged, hurt, ingest, kept, memory, operands, panics, prefixes,
+    transactions, values,
 };
 
 /// Flips bits of a held batch in the length of a value. The value then ends at the end of its seal, and seems to have
@@ -52,6 +52,7 @@ fn is_found() -> bool {
         .chain(&ingest::ALL)
         .chain(&operands::ALL)
         .chain(&filters::ALL)
+        .chain(&prefixes::ALL)
         .chain(&memory::QUEUES)
         .any(|check| found(check))
     {
