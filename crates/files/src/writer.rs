@@ -394,9 +394,18 @@ fn stream_of<'a>(
     Ok(stream.insert(begun))
 }
 
+/// Returns an error of a write that [`write_all`](io::Write::write_all) does not take for a reason to write again.
+fn unrepeatable(error: Error) -> io::Error {
+    match error.kind() {
+        ErrorKind::Interrupted => io::Error::other(error),
+        _ => error.into(),
+    }
+}
+
 impl io::Write for Writer {
+    /// An interrupted write is an error of the kind `Other` around one of the kind `Interrupted`.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.push(bytes)?;
+        self.push(bytes).map_err(unrepeatable)?;
         Ok(bytes.len())
     }
 
@@ -417,5 +426,17 @@ impl Drop for Writer {
 impl fmt::Debug for Writer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Writer({:?})", self.path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupted_write_is_not_repeated() {
+        let error = unrepeatable(Error::of(ErrorKind::Interrupted, "stopped by a signal"));
+        assert_ne!(error.kind(), io::ErrorKind::Interrupted);
+        assert_eq!(error.downcast::<Error>().unwrap().errno(), 4);
     }
 }
