@@ -17,17 +17,41 @@ use rustix::process::Pid;
 
 const PREFIX: &str = ".waxseal-";
 
+/// The number of the next name that this process gives.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+/// Names of ended processes of the same number that are passed over.
+const MOST_TAKEN: usize = 1000;
+
 /// Returns a name that no other entry of this process has.
 fn new_name() -> String {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    format!("{PREFIX}{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed))
+    format!("{PREFIX}{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Returns the process that has given an entry its name; `None` for any other name.
-fn process_of(name: &[u8]) -> Option<Pid> {
+/// Creates an entry under a new name. An ended process of the same number may have left an entry of that name: the next
+/// one is tried.
+fn create_named<T>(mut create: impl FnMut(&str) -> Result<T, Errno>) -> Result<(T, String), Errno> {
+    for _ in 0..MOST_TAKEN {
+        let name = new_name();
+        match create(&name) {
+            Err(Errno::EXIST) => {}
+            created => return created.map(|created| (created, name)),
+        }
+    }
+    Err(Errno::EXIST)
+}
+
+/// Returns the process that has given an entry its name, and the number; `None` for any other name.
+fn process_of(name: &[u8]) -> Option<(Pid, u64)> {
     let (process, number) = std::str::from_utf8(name).ok()?.strip_prefix(PREFIX)?.split_once('-')?;
-    number.parse::<u64>().ok()?;
-    Pid::from_raw(process.parse().ok()?)
+    Some((Pid::from_raw(process.parse().ok()?)?, number.parse().ok()?))
+}
+
+/// Returns true if the process that has given a name has ended. A process number may be reused by this process: then
+/// the name has a number that this process has not reached.
+fn has_ended(process: Pid, number: u64) -> bool {
+    let is_own = process == rustix::process::getpid();
+    is_own && number >= NEXT.load(Ordering::Relaxed) || rustix::process::test_kill_process(process) == Err(Errno::SRCH)
 }
 
 /// Removes the entries that copies of ended processes have left in a directory.
@@ -35,8 +59,8 @@ pub(super) fn remove_stale(directory: &impl AsFd) -> io::Result<()> {
     for entry in rustix::fs::Dir::read_from(directory)? {
         let entry = entry?;
         let name = OsStr::from_bytes(entry.file_name().to_bytes());
-        let Some(process) = process_of(name.as_bytes()) else { continue };
-        if rustix::process::test_kill_process(process) == Err(Errno::SRCH) && !is_locked(directory, name) {
+        let Some((process, number)) = process_of(name.as_bytes()) else { continue };
+        if has_ended(process, number) && !is_locked(directory, name) {
             let _ = rustix::fs::unlinkat(directory, name, AtFlags::empty()); // another copy may have removed it
         }
     }
@@ -65,9 +89,9 @@ impl Unnamed {
         let (file, temporary) = match open_without_name(&directory, mode) {
             Some(file) => (file, None),
             None => {
-                let name = new_name();
                 let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                (rustix::fs::openat(&directory, &*name, flags, mode)?, Some(name))
+                let created = create_named(|name| rustix::fs::openat(&directory, name, flags, mode))?;
+                (created.0, Some(created.1))
             }
         };
         let _ = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive); // not on every file system
@@ -84,9 +108,7 @@ impl Unnamed {
             Some(temporary) => temporary,
             None => match link(&self.file, &self.directory, name) {
                 Err(Errno::EXIST) => {
-                    let temporary = new_name();
-                    link(&self.file, &self.directory, OsStr::new(&temporary))?;
-                    temporary
+                    create_named(|temporary| link(&self.file, &self.directory, OsStr::new(temporary)))?.1
                 }
                 linked => return Ok(linked?),
             },
@@ -141,8 +163,7 @@ pub(super) fn replace_symlink(directory: &OwnedFd, target: &OsStr, name: &OsStr)
     if rustix::fs::FileType::from_raw_mode(other.st_mode) != rustix::fs::FileType::Symlink {
         return Err(Errno::EXIST.into());
     }
-    let temporary = new_name();
-    rustix::fs::symlinkat(target, directory, &*temporary)?;
+    let ((), temporary) = create_named(|temporary| rustix::fs::symlinkat(target, directory, temporary))?;
     let renamed = rustix::fs::renameat(directory, &*temporary, directory, name);
     if renamed.is_err() {
         let _ = rustix::fs::unlinkat(directory, &*temporary, AtFlags::empty());
@@ -156,8 +177,8 @@ mod tests {
 
     #[test]
     fn names_of_other_entries_are_none_of_a_copy() {
-        assert_eq!(process_of(b".waxseal-17-0"), Pid::from_raw(17));
-        assert_eq!(process_of(new_name().as_bytes()), Some(rustix::process::getpid()));
+        assert_eq!(process_of(b".waxseal-17-0"), Some((Pid::from_raw(17).unwrap(), 0)));
+        assert_eq!(process_of(new_name().as_bytes()).unwrap().0, rustix::process::getpid());
         for other in [&b".waxseal-"[..], b".waxseal-17", b".waxseal-x-1", b".waxseal-0-1", b"waxseal-17-0", b"\xff"] {
             assert_eq!(process_of(other), None, "{other:?}");
         }
@@ -184,6 +205,25 @@ mod tests {
         assert_eq!(std::fs::read_link(&link).unwrap().as_os_str(), "1999");
         std::fs::write(dir.path().join("file"), "kept").unwrap();
         assert!(replace_symlink(&directory, OsStr::new("x"), OsStr::new("file")).is_err());
+    }
+
+    #[test]
+    fn names_that_an_ended_process_of_this_number_has_left_are_passed_over_and_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let directory = OwnedFd::from(File::open(dir.path()).unwrap());
+        let left = |number| format!("{PREFIX}{}-{number}", std::process::id());
+        let mut first = None;
+        let ((), name) = create_named(|name| match first.replace(name.to_owned()) {
+            None => Err(Errno::EXIST),
+            Some(_) => Ok(()),
+        })
+        .unwrap();
+        assert_ne!(first, None);
+        assert_eq!(process_of(name.as_bytes()).unwrap().0, rustix::process::getpid());
+        std::fs::write(dir.path().join(left(u64::MAX)), "left").unwrap();
+        std::fs::write(dir.path().join(left(0)), "its own").unwrap();
+        remove_stale(&directory).unwrap();
+        assert!(!dir.path().join(left(u64::MAX)).exists() && dir.path().join(left(0)).exists());
     }
 
     /// Both ways to write a file, since a system has one of them alone.
