@@ -122,8 +122,12 @@ impl Run<'_> {
                 }
                 Some(other)
             }
-            Some(other) if self.is_equal(own, other)? => return Ok(false),
-            Some(_) if own.is_directory() => {
+            Some(other) if self.is_equal(own, other)? => {
+                self.copy_xattrs(own, other, output)?;
+                return Ok(false);
+            }
+            Some(other) if own.is_directory() => {
+                self.copy_xattrs(own, other, output)?;
                 self.say("mode", &path, output)?;
                 return Ok(true);
             }
@@ -140,6 +144,25 @@ impl Run<'_> {
         self.copied.count(own);
         left.map_or(Ok(()), |failure| self.copied.fail(failure))?;
         Ok(own.is_directory())
+    }
+
+    /// Copies extended attributes that the destination lacks or has with other values. Those of the destination alone
+    /// stay. Errors: usage for those that it refuses.
+    fn copy_xattrs(&mut self, own: &Node, other: &Node, output: &mut Output) -> Result<(), Failure> {
+        let mut xattrs = self.from.tree.xattrs(own)?;
+        if xattrs.is_empty() {
+            return Ok(());
+        }
+        let there = self.to.tree.xattrs(other)?;
+        xattrs.retain(|pair| !there.contains(pair));
+        if xattrs.is_empty() {
+            return Ok(());
+        }
+        self.say("attributes", &other.path, output)?;
+        if self.dry_run {
+            return Ok(());
+        }
+        self.to.tree.set_xattrs(&other.path, &xattrs).or_else(|failure| self.copied.fail(failure))
     }
 
     fn remove(&mut self, other: &Node, output: &mut Output) -> Result<(), Failure> {

@@ -15,15 +15,15 @@ use crate::Tool;
 
 impl Tool {
     /// Returns the URL of a path in the store.
-    fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("waxseal://{}/{path}", self.path("store").display())
     }
 
-    fn local(&self, name: &str) -> String {
+    pub(crate) fn local(&self, name: &str) -> String {
         self.path(name).to_str().unwrap().to_owned()
     }
 
-    fn with_files(&self, act: impl FnOnce(&FileStore)) {
+    pub(crate) fn with_files(&self, act: impl FnOnce(&FileStore)) {
         let db = Db::open(self.path("store")).unwrap();
         act(&FileStore::open(&db, "files").unwrap());
         db.close().unwrap();
@@ -420,6 +420,16 @@ fn extended_attributes_of_users_are_copied() {
     });
     tool.ok(&["fs", "cp", &tool.url("tree"), &tool.url("copy")]);
     tool.ok(&["fs", "get", &tool.url("copy"), &tool.local("back")]);
+    // `sync` copies attributes of equal contents.
+    set(&tool.path("back"), "user.of", b"old");
+    set(&tool.path("back/file"), "user.of", b"old");
+    set(&tool.path("back/file"), "user.own", b"1");
+    let sync = ["fs", "sync", "--dry-run", &tool.url("copy"), &tool.local("back")];
+    assert_eq!(tool.text(&sync).matches("attributes ").count(), 2);
+    assert_eq!(get("back", "user.of").unwrap(), b"old");
+    tool.ok(&["fs", "sync", &tool.url("copy"), &tool.local("back")]);
+    assert_eq!(get("back/file", "user.own").unwrap(), b"1");
+    assert!(!tool.text(&sync).contains("attributes "));
     assert_eq!(
         (get("back", "user.of").unwrap(), get("back/file", "user.of").unwrap()),
         (b"a directory".to_vec(), b"a file\0\xff".to_vec())
