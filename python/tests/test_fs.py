@@ -615,3 +615,11 @@ def test_a_store_that_cannot_commit_an_open_file_reports_it(path, monkeypatch):
     assert db.closed
     with waxseal.open(path) as db:
         assert db.files().read("other") == b"1"
+
+
+def test_a_shallow_removal_keeps_what_is_deeper(fs):
+    tree(fs)
+    fs.rm("a", recursive=True, maxdepth=1)
+    assert fs.find("", withdirs=True) == ["/", "/a", "/a/b", "/a/b/c", "/a/b/two", "/top"]
+    fs.rm("a", recursive=True, maxdepth=2)
+    assert fs.find("", withdirs=True) == ["/", "/top"]

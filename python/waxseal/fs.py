@@ -387,11 +387,13 @@ class WaxsealFileSystem(AbstractFileSystem, metaclass=_CachedByStore):  # type: 
 
     def rm(self, path: Any, recursive: bool = False, maxdepth: Optional[int] = None) -> None:
         """Removes files; with `recursive` directories with everything below them, each in one atomic step. A path below
-        another one is removed with it."""
-        if maxdepth is not None:
-            super().rm(path, recursive=recursive, maxdepth=maxdepth)
-            return
+        another one is removed with it. With `maxdepth` only entries down to that depth are removed, one by one, and
+        directories that hold deeper ones stay."""
         files = self.files(writing=True)
+        if recursive and maxdepth is not None:
+            for one in sorted(self.expand_path(path, recursive=True, maxdepth=maxdepth), reverse=True):
+                self._remove_shallow(files, one)
+            return
         paths = self.expand_path(path)
         if recursive:
             for one in _tops(paths):
@@ -399,6 +401,17 @@ class WaxsealFileSystem(AbstractFileSystem, metaclass=_CachedByStore):  # type: 
         else:
             for one in paths:
                 files.remove(one)
+
+    def _remove_shallow(self, files: FileStore, path: str) -> None:
+        """Removes a file, or a directory unless it has entries."""
+        if files.stat(path).kind != "directory":
+            files.remove(path)
+            return
+        try:
+            files.remove_dir(path)
+        except OSError as error:
+            if error.errno != errno.ENOTEMPTY:
+                raise
 
     def mv(
         self, path1: Any, path2: Any, recursive: bool = False, maxdepth: Optional[int] = None, **kwargs: Any
