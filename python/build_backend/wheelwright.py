@@ -78,7 +78,7 @@ def _furnish():
     if folder is None:
         # Stripped at link time: a wheel with debug information is fifteen times as large.
         command = ["cargo", "build", "--profile", "dist", "--config", 'profile.dist.strip="debuginfo"']
-        subprocess.run([*command, "-p", "waxseal-ffi", "-p", "waxseal-cli"], cwd=ROOT, check=True)
+        subprocess.run([*command, "-p", "waxseal-ffi", "-p", "waxseal-cli", "--features", "waxseal-cli/serve"], cwd=ROOT, check=True)
         folder = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "dist"
     folder = Path(folder).resolve()
     os.environ[LIBRARY_FOLDER] = str(folder)

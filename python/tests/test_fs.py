@@ -623,3 +623,67 @@ def test_a_shallow_removal_keeps_what_is_deeper(fs):
     assert fs.find("", withdirs=True) == ["/", "/a", "/a/b", "/a/b/c", "/a/b/two", "/top"]
     fs.rm("a", recursive=True, maxdepth=2)
     assert fs.find("", withdirs=True) == ["/", "/top"]
+
+
+@pytest.fixture
+def served(path):
+    """A store that another process serves, and that process."""
+    with waxseal.open(path) as db:
+        db.files().write("old", b"old")
+    command = [sys.executable, "-m", "waxseal", "serve", path, "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert "http://127.0.0.1:" in server.stdout.readline()
+        fs = WaxsealFileSystem(path, skip_instance_cache=True)
+        yield fs
+        fs.close()
+        server.terminate()
+        assert server.wait() == 0
+    with waxseal.open(path) as db:
+        assert db.files().fsck()["faults"] == 0
+
+
+def test_a_store_that_is_served_is_changed_through_its_process(served):
+    fs = served
+    tree(fs)
+    assert fs.find("") == ["/a/b/two", "/a/one", "/old", "/top"] and fs.cat_file("a/b/two") == b"22"
+    large = os.urandom(3 << 20)
+    with fs.open("large", "wb") as file:
+        file.write(large[: 1 << 20])
+        file.write(large[1 << 20 :])
+        assert not fs.exists("large")
+    assert fs.cat_file("large") == large
+    with pytest.raises(ZeroDivisionError), fs.open("large", "wb") as file:
+        file.write(large + large)
+        raise ZeroDivisionError
+    assert fs.cat_file("large") == large
+    with fs.open("top", "ab") as file:
+        file.write(b"4" * (5 << 20))
+    assert fs.info("top")["size"] == 3 + (5 << 20)
+    fs.touch("old", truncate=False)
+    fs.cp("a/one", "copy")
+    fs.mv("a", "moved")
+    fs.rm(["top", "large"])
+    with fs.transaction:
+        fs.pipe({"x": b"1", "y": b"2"})
+        assert not fs.exists("x")
+    fs.rm("moved/b", recursive=True)
+    assert {name: fs.cat_file(name) for name in fs.find("")} == {
+        "/copy": b"1", "/moved/one": b"1", "/old": b"old", "/x": b"1", "/y": b"2"
+    }
+    for error, call in [
+        (FileNotFoundError, lambda: fs.pipe_file("absent/file", b"")),
+        (FileNotFoundError, lambda: fs.rm_file("absent")),
+        (FileExistsError, lambda: fs.mkdir("moved")),
+        (FileExistsError, lambda: fs.pipe_file("x", b"", mode="create")),
+        (FileExistsError, lambda: fs.open("x", "xb")),
+        (IsADirectoryError, lambda: fs.rm("moved")),
+        (NotADirectoryError, lambda: fs.rmdir("x")),
+        (OSError, lambda: fs.rmdir("moved")),
+        (waxseal.LockedError, lambda: waxseal.open(fs._store)),
+    ]:
+        with pytest.raises(error) as caught:
+            call()
+        assert caught.value.errno and isinstance(caught.value, waxseal.Error), caught.value
+    other = WaxsealFileSystem(fs._store, name="other", skip_instance_cache=True)
+    with pytest.raises(waxseal.Error, match="family"):
+        other.pipe_file("x", b"")

@@ -130,10 +130,10 @@ class OutOfReachError(Error):
 
 
 OK, NOT_FOUND, TOO_SMALL = 0, 1, 2
-INVALID, CLOSED, BUSY, CALLBACK, FILE = -4, -9, -10, -12, -15
+CORRUPTION, INVALID, CLOSED, BUSY, CALLBACK, FILE = -1, -4, -9, -10, -12, -15
 
 CLASSES: Dict[int, Type[Error]] = {
-    -1: CorruptionError,
+    CORRUPTION: CorruptionError,
     -2: Error,
     -3: LockedError,
     INVALID: InvalidArgument,

@@ -12,7 +12,8 @@ A file that is written appears whole when it is closed, or at the end of `with f
 POSIX, damage is `waxseal.CorruptionError`, and no call follows a symbolic link.
 
 One process writes: a change opens the store for writing, until `close` or the end of the process. Other processes, and
-forked children, read beside it; `invalidate_cache` shows them newer commits.
+forked children, read beside it; `invalidate_cache` shows them newer commits. If the process that writes is `waxseal
+serve`, changes of others go through it.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ except ImportError as _error:
 from . import DB, open as open_store
 from ._errors import CLOSED, CorruptionError, FileError, LockedError, file_error, make_error
 from ._files import FileInfo, FileStore, FileWriter, OpenFile
+from ._served import ServedFiles, ServedWriter
 
 __all__ = ["WaxsealFile", "WaxsealFileSystem"]
 
@@ -138,6 +140,8 @@ class WaxsealFileSystem(AbstractFileSystem, metaclass=_CachedByStore):  # type: 
         self._process = os.getpid()
         #: The process, the store and its files, as they were used last.
         self._used: Optional[Tuple[int, DB, FileStore]] = None
+        #: Another process has made a change for this one, which reads have not seen yet.
+        self._is_behind = False
 
     # The store.
 
@@ -147,10 +151,28 @@ class WaxsealFileSystem(AbstractFileSystem, metaclass=_CachedByStore):  # type: 
         place = self._store.path if isinstance(self._store, DB) else self._store
         return f"{PROTOCOL}-{place if place is not None else id(self._store)}-{self._name}"
 
+    def _changing(self) -> Union[FileStore, ServedFiles]:
+        """Returns the file store for a change. If another process serves the store, the change goes through it."""
+        try:
+            return self.files(writing=True)
+        except LockedError:
+            served = None
+            if isinstance(self._store, str):
+                served = ServedFiles.connect(self._store, self._name, self.files, self._fall_behind)
+            if served is None:
+                raise
+            return served
+
+    def _fall_behind(self) -> None:
+        self._is_behind = True
+
     def files(self, writing: bool = False) -> FileStore:
         """Returns the file store. Only a change opens the store for writing, and creates a missing one; what this
         process reads from then on is read through the same handle. After a fork the child opens the store again."""
         with _lock:
+            if self._is_behind and not writing:
+                self._is_behind = False
+                self.invalidate_cache()
             db = self._db(writing)
             used = self._used
             if used is not None and used[0] == os.getpid() and used[1] is db:
@@ -361,7 +383,7 @@ class WaxsealFileSystem(AbstractFileSystem, metaclass=_CachedByStore):  # type: 
     def mkdir(self, path: str, create_parents: bool = True, **kwargs: Any) -> None:
         """Creates a directory."""
         path = self._strip_protocol(path)
-        files = self.files(writing=True)
+        files = self._changing()
         if create_parents:
             files.mkdir(self._parent(path), parents=True)
         files.mkdir(path)
@@ -369,7 +391,7 @@ class WaxsealFileSystem(AbstractFileSystem, metaclass=_CachedByStore):  # type: 
     def makedirs(self, path: str, exist_ok: bool = False) -> None:
         """Creates a directory and all directories above it."""
         path = self._strip_protocol(path)
-        files = self.files(writing=True)
+        files = self._changing()
         if exist_ok:
             files.mkdir(path, parents=True)
         else:
@@ -377,11 +399,11 @@ class WaxsealFileSystem(AbstractFileSystem, metaclass=_CachedByStore):  # type: 
 
     def rmdir(self, path: str) -> None:
         """Removes an empty directory."""
-        self.files(writing=True).remove_dir(self._strip_protocol(path))
+        self._changing().remove_dir(self._strip_protocol(path))
 
     def rm_file(self, path: str) -> None:
         """Removes a file."""
-        self.files(writing=True).remove(self._strip_protocol(path))
+        self._changing().remove(self._strip_protocol(path))
 
     _rm = rm_file
 
@@ -389,7 +411,7 @@ class WaxsealFileSystem(AbstractFileSystem, metaclass=_CachedByStore):  # type: 
         """Removes files; with `recursive` directories with everything below them, each in one atomic step. A path below
         another one is removed with it. With `maxdepth` only entries down to that depth are removed, one by one, and
         directories that hold deeper ones stay."""
-        files = self.files(writing=True)
+        files = self._changing()
         if recursive and maxdepth is not None:
             for one in sorted(self.expand_path(path, recursive=True, maxdepth=maxdepth), reverse=True):
                 self._remove_shallow(files, one)
@@ -402,7 +424,7 @@ class WaxsealFileSystem(AbstractFileSystem, metaclass=_CachedByStore):  # type: 
             for one in paths:
                 files.remove(one)
 
-    def _remove_shallow(self, files: FileStore, path: str) -> None:
+    def _remove_shallow(self, files: Union[FileStore, ServedFiles], path: str) -> None:
         """Removes a file, or a directory unless it has entries."""
         if files.stat(path).kind != "directory":
             files.remove(path)
@@ -421,7 +443,7 @@ class WaxsealFileSystem(AbstractFileSystem, metaclass=_CachedByStore):  # type: 
         it. Sources that would meet at one path raise `FileExistsError` before any is moved."""
         if maxdepth is not None:
             raise NotImplementedError("mv moves whole trees, and has no maxdepth")
-        files = self.files(writing=True)
+        files = self._changing()
         if not isinstance(path1, (str, os.PathLike)) or has_magic(os.fspath(path1)):
             self._move_all(files, path1, path2)
             return
@@ -431,7 +453,7 @@ class WaxsealFileSystem(AbstractFileSystem, metaclass=_CachedByStore):  # type: 
         self._make_parent(files, new)
         files.rename(old, new)
 
-    def _move_all(self, files: FileStore, sources: Any, target: Any) -> None:
+    def _move_all(self, files: Union[FileStore, ServedFiles], sources: Any, target: Any) -> None:
         if isinstance(target, list):
             if not isinstance(sources, list) or len(sources) != len(target):
                 raise ValueError("a list of targets needs a list of sources of the same length")
@@ -451,14 +473,14 @@ class WaxsealFileSystem(AbstractFileSystem, metaclass=_CachedByStore):  # type: 
 
     def mv_file(self, path1: str, path2: str, **kwargs: Any) -> None:
         """Renames a file or a tree in one atomic step."""
-        new, files = self._strip_protocol(path2), self.files(writing=True)
+        new, files = self._strip_protocol(path2), self._changing()
         self._make_parent(files, new)
         files.rename(self._strip_protocol(path1), new)
 
     def cp_file(self, path1: str, path2: str, **kwargs: Any) -> None:
         """Copies a file with its attributes, in one atomic step; of a directory the entry alone."""
         old, new = self._strip_protocol(path1), self._strip_protocol(path2)
-        files = self.files(writing=True)
+        files = self._changing()
         if files.stat(old).kind == "directory":
             self.makedirs(new, exist_ok=True)
         else:
@@ -472,7 +494,7 @@ class WaxsealFileSystem(AbstractFileSystem, metaclass=_CachedByStore):  # type: 
             with self.open(path, "xb" if mode == "create" else "wb", **kwargs) as file:
                 file.write(value)
             return
-        files = self.files(writing=True)
+        files = self._changing()
         self._make_parent(files, path)
         with files.writer(path, exclusive=mode == "create") as writer:
             writer.write(value)
@@ -480,7 +502,7 @@ class WaxsealFileSystem(AbstractFileSystem, metaclass=_CachedByStore):  # type: 
     def touch(self, path: str, truncate: bool = True, **kwargs: Any) -> None:
         """Creates an empty file; without `truncate`, an existing one gets the time of now."""
         path = self._strip_protocol(path)
-        files = self.files(writing=True)
+        files = self._changing()
         self._make_parent(files, path)
         if truncate or not files.exists(path):
             files.write(path, b"")
@@ -488,7 +510,7 @@ class WaxsealFileSystem(AbstractFileSystem, metaclass=_CachedByStore):  # type: 
             now = datetime.now(timezone.utc) - datetime(1970, 1, 1, tzinfo=timezone.utc)
             files.set_attributes(path, mtime_ns=round(now.total_seconds() * 1e6) * 1000)
 
-    def _make_parent(self, files: FileStore, path: str) -> None:
+    def _make_parent(self, files: Union[FileStore, ServedFiles], path: str) -> None:
         if self._auto_mkdir:
             files.mkdir(self._parent(path), parents=True)
 
@@ -502,7 +524,7 @@ class WaxsealFileSystem(AbstractFileSystem, metaclass=_CachedByStore):  # type: 
         **kwargs: Any,
     ) -> WaxsealFile:
         if mode != "rb":
-            self._make_parent(self.files(writing=True), path)
+            self._make_parent(self._changing(), path)
         return WaxsealFile(self, path, mode, block_size, autocommit, cache_options=cache_options, **kwargs)
 
 
@@ -530,7 +552,7 @@ class WaxsealFile(AbstractBufferedFile):  # type: ignore[misc]
     ) -> None:
         self._process = os.getpid()
         self._reader: Optional[OpenFile] = None
-        self._writer: Optional[FileWriter] = None
+        self._writer: Union[FileWriter, ServedWriter, None] = None
         self._appended: List[bytes] = []
         self._is_discarded = False
         if mode == "rb":
@@ -542,12 +564,12 @@ class WaxsealFile(AbstractBufferedFile):  # type: ignore[misc]
             error.filename = path
             raise error
         elif mode != "ab":
-            self._writer = fs.files(writing=True).writer(path, exclusive=mode == "xb")
+            self._writer = fs._changing().writer(path, exclusive=mode == "xb")
         super().__init__(fs, path, mode, block_size, autocommit, cache_type, **kwargs)
         if mode == "rb":
             self.details = fs._info(path, self._seen)
         elif mode == "ab":
-            files = fs.files(writing=True)
+            files = fs._changing()
             self.loc = files.stat(path).size if files.exists(path) else 0
 
     def _fetch_range(self, start: int, end: int) -> bytes:
@@ -595,7 +617,7 @@ class WaxsealFile(AbstractBufferedFile):  # type: ignore[misc]
             self._writer.finish()
         else:
             data, self._appended = b"".join(self._appended), []
-            self.fs.files(writing=True).append(self.path, data)
+            self.fs._changing().append(self.path, data)
 
     def discard(self) -> None:
         """Leaves the old file. Later writes are refused."""

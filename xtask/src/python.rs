@@ -30,7 +30,8 @@ fn make(root: &Path, python: &str) -> Result<PathBuf, String> {
     let interpreter = home.join("bin").join("python");
     let packages = ["waxseal-ffi", "waxseal-cli"];
     let mut build = Command::new(crate::cargo());
-    build.args(["build", "--quiet", "--locked", "--profile", "test"]).current_dir(root);
+    build.args(["build", "--quiet", "--locked", "--profile", "test", "--features", crate::test::SERVE]);
+    build.current_dir(root);
     packages.iter().for_each(|package| {
         build.args(["-p", package]);
     });

@@ -51,6 +51,8 @@ const RUNS: &[Run] = &[
             "waxseal-ffi",
             "--exclude",
             "waxseal-leveldb",
+            "--features",
+            SERVE,
             "--locked",
             "--no-fail-fast",
         ],
@@ -116,6 +118,9 @@ const RUNS: &[Run] = &[
         needs: None,
     },
 ];
+
+/// The server of the tool, which its plain build does not have. In the one build of the workspace it costs no second one.
+pub(crate) const SERVE: &str = "waxseal-cli/serve";
 
 /// The build for all runs with planted bugs, or with a simulated store in zstd; the engine's unit tests have zstd in every
 /// build. All these runs choose the same packages and features, since cargo compiles the engine once for each set of

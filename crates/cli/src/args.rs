@@ -42,7 +42,7 @@ pub(crate) struct Args {
 const GROUPS: &[(&str, &[&str])] = &[
     ("Records", &["put", "get", "del", "delete-range", "compare-and-set", "add", "merge", "pop", "scan"]),
     ("In and out", &["load", "dump", "export", "import", "ingest"]),
-    ("Files", &["fs"]),
+    ("Files", &["fs", "serve"]),
     ("Change feed", &["changes", "cursor"]),
     ("The store", &["stats", "families", "options", "levels", "compact", "checkpoint", "upgrade"]),
     ("Backups", &["backup", "backups", "restore"]),
@@ -350,6 +350,12 @@ pub(crate) enum Verb {
     /// Keep files in a store: list, copy, change, check.
     #[command(subcommand)]
     Fs(FsVerb),
+    /// Serve the files of a store over HTTP, until SIGTERM or Ctrl-C.
+    ///
+    /// GET and HEAD read files, with ranges and entity tags, and list directories; PUT and DELETE change files if there is
+    /// a token. `/metrics` has counters for Prometheus. While the server runs, the verbs of `fs` change the store through
+    /// a socket in its directory. Only in builds with the feature `serve`.
+    Serve(ServeArgs),
     /// Demonstrate the store: load files, change them, kill a writer, check every answer.
     Tour(TourArgs),
     /// Print a completion script for a shell.
@@ -384,6 +390,24 @@ fn merge_operator(text: &str) -> Result<MergeOperator, String> {
             None => return Err("one of add_i64, add_u64, append, append:SEPARATOR, min, max, bit_or, union".into()),
         },
     })
+}
+
+/// The store that is served, and how.
+#[derive(clap::Args, Debug)]
+#[cfg_attr(not(feature = "serve"), expect(dead_code, reason = "such a build refuses the verb"))]
+pub(crate) struct ServeArgs {
+    /// The store's directory, or its URL.
+    pub(crate) store: OsString,
+    /// Change nothing, also beside a process that writes.
+    #[arg(long)]
+    pub(crate) read_only: bool,
+    /// The address to listen at.
+    #[arg(long, default_value = "127.0.0.1:8080", value_name = "ADDR")]
+    pub(crate) listen: String,
+    /// Accept changes from the network with the header `Authorization: Bearer TOKEN`. In the environment no other user
+    /// sees it.
+    #[arg(long, value_name = "TOKEN", env = "WAXSEAL_TOKEN", hide_env_values = true)]
+    pub(crate) token: Option<String>,
 }
 
 /// The source of a load, and its options.

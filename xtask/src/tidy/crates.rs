@@ -11,6 +11,7 @@ const STOREYS: &[&[&str]] = &[
     &["waxseal-table"],
     &["waxseal"],
     &["waxseal-files"],
+    &["waxseal-http"],
     &[
         "waxseal-cli",
         "waxseal-ffi",

@@ -36,6 +36,7 @@ const PARTS: &[Part] = &[
     Part { name: "crates/ffi/include/", opaque: 100, starts: 1 },
     Part { name: "crates/ffi/src/", opaque: 100, starts: 2 },
     Part { name: "crates/files/", opaque: 100, starts: 0 },
+    Part { name: "crates/http/", opaque: 100, starts: 0 },
     Part { name: "crates/lab/", opaque: 100, starts: 0 },
     Part { name: "crates/leveldb/", opaque: 100, starts: 0 },
     Part { name: "crates/lsm/", opaque: 100, starts: 0 },

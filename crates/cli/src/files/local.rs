@@ -158,6 +158,10 @@ impl Tree for LocalTree {
         None
     }
 
+    fn beside(&self) -> Option<Box<dyn Tree>> {
+        None
+    }
+
     fn show(&self, path: &[u8]) -> String {
         self.name.join(OsStr::from_bytes(path)).display().to_string()
     }

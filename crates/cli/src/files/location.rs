@@ -6,12 +6,14 @@ use std::path::{Path, PathBuf};
 
 use waxseal::{Contents, Db};
 use waxseal_files::FileStore;
+use waxseal_http::Client;
 
 use super::local::LocalTree;
+use super::served::ServedTree;
 use super::stored::StoredTree;
 use super::tree::Tree;
 use crate::args::Args;
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::store::report_cut;
 
 const SCHEME: &[u8] = b"waxseal://";
@@ -88,11 +90,8 @@ impl Location {
 
     /// Opens a path of a store that another place has open.
     pub(super) fn open_beside(&self, other: &Place) -> Result<Place, Failure> {
-        match (self, other.tree.store()) {
-            (Location::Stored { store, path, .. }, Some(files)) => {
-                let tree = StoredTree::new(files.clone(), format!("waxseal://{}", store.display()));
-                Ok(Place { tree: Box::new(tree), path: trimmed(path) })
-            }
+        match (self, other.tree.beside()) {
+            (Location::Stored { path, .. }, Some(tree)) => Ok(Place { tree, path: trimmed(path) }),
             _ => Err(Failure::usage("both paths must be in one store")),
         }
     }
@@ -149,24 +148,56 @@ impl Location {
                 if !exists && access != Access::Fill {
                     return Err(Failure::not_found(format!("no store in {url}")));
                 }
-                let db = match access {
-                    Access::Read => Db::open_read_only(store)?,
-                    Access::Change => report_cut(Db::builder(store).create_if_missing(false).open()?)?,
-                    Access::Fill => report_cut(Db::open(store)?)?,
+                let tree: Box<dyn Tree> = match open_files(args, store, access) {
+                    Ok(files) => Box::new(StoredTree::new(files, url)),
+                    Err(failure) if failure.exit() == Exit::Locked => match served(args, store)? {
+                        Some(client) => Box::new(ServedTree::new(open_files(args, store, Access::Read)?, url, client)),
+                        None => return Err(failure),
+                    },
+                    Err(failure) => return Err(failure),
                 };
-                let family = if args.cf == "default" { DEFAULT_FAMILY } else { &args.cf };
-                let has_files = db.column_families().iter().any(|own| own.name() == family);
-                if !has_files && access != Access::Fill {
-                    return Err(Failure::not_found(format!("the store {url} has no files in the family {family:?}")));
-                }
-                let mut files = FileStore::open(&db, family)?;
-                if let Some(name) = &args.name {
-                    files = files.in_session(&db.session(name.as_str())?)?;
-                }
-                Ok(Place { tree: Box::new(StoredTree::new(files, url)), path: trimmed(path) })
+                Ok(Place { tree, path: trimmed(path) })
             }
         }
     }
+}
+
+/// Returns the name of the family that the files are in.
+fn family(args: &Args) -> &str {
+    if args.cf == "default" { DEFAULT_FAMILY } else { &args.cf }
+}
+
+/// Opens the files of a store. Errors: locked if another process writes.
+pub(super) fn open_files(args: &Args, store: &Path, access: Access) -> Result<FileStore, Failure> {
+    let db = match access {
+        Access::Read => Db::open_read_only(store)?,
+        Access::Change => report_cut(Db::builder(store).create_if_missing(false).open()?)?,
+        Access::Fill => report_cut(Db::open(store)?)?,
+    };
+    let family = family(args);
+    let has_files = db.column_families().iter().any(|own| own.name() == family);
+    if !has_files && access != Access::Fill {
+        let store = store.display();
+        return Err(Failure::not_found(format!("the store waxseal://{store} has no files in the family {family:?}")));
+    }
+    let files = FileStore::open(&db, family)?;
+    match &args.name {
+        Some(name) => Ok(files.in_session(&db.session(name.as_str())?)?),
+        None => Ok(files),
+    }
+}
+
+/// Returns a client of the process that serves a store; `None` if the process that has locked it serves no files.
+fn served(args: &Args, store: &Path) -> Result<Option<Client>, Failure> {
+    let client = Client::connect(store, family(args), args.name.as_deref());
+    client.map_err(|error| Failure::io(store.display(), error))
+}
+
+/// Returns the directory of a store that is named by it, or by its URL.
+#[cfg(feature = "serve")]
+pub(super) fn store_of_url(text: &OsStr) -> PathBuf {
+    let bytes = text.as_bytes();
+    PathBuf::from(OsStr::from_bytes(bytes.strip_prefix(SCHEME).unwrap_or(bytes)))
 }
 
 /// Returns a path without links. The last name need not exist. `None` for a path that cannot be opened either.

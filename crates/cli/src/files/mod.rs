@@ -1,7 +1,8 @@
 //! `waxseal fs`: files in a store and local files, by the same verbs.
 //!
-//! A verb works on a [`tree::Tree`], which [`location`] opens: that of a store ([`stored`]) or a local directory
-//! ([`local`], which writes through [`temporary`]). The verbs are in groups: [`list`] reads entries, [`change`] changes them, [`copy`] moves content between
+//! A verb works on a [`tree::Tree`], which [`location`] opens: that of a store ([`stored`]; [`served`] if another process
+//! serves it) or a local directory ([`local`], which writes through [`temporary`]). [`mod@serve`] is that other process. The
+//! verbs are in groups: [`list`] reads entries, [`change`] changes them, [`copy`] moves content between
 //! trees, [`sync`] makes a tree like another one, [`integrity`] checks a store, and [`shell`] reads verbs from standard
 //! input.
 
@@ -11,11 +12,15 @@ mod integrity;
 mod list;
 mod local;
 mod location;
+mod serve;
+mod served;
 mod shell;
 mod stored;
 mod sync;
 mod temporary;
 mod tree;
+
+pub(crate) use serve::serve;
 
 use crate::args::Args;
 use crate::failure::{Exit, Failure};

@@ -74,6 +74,10 @@ impl Tree for StoredTree {
         Some(&self.files)
     }
 
+    fn beside(&self) -> Option<Box<dyn Tree>> {
+        Some(Box::new(StoredTree::new(self.files.clone(), self.url.clone())))
+    }
+
     fn show(&self, path: &[u8]) -> String {
         format!("{}/{}", self.url, crate::text::escape(path))
     }

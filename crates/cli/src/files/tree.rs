@@ -52,6 +52,9 @@ pub(super) trait Tree {
     /// Returns the file store of the tree; `None` for a local directory.
     fn store(&self) -> Option<&FileStore>;
 
+    /// Returns the tree once more, as it is now; `None` for a local directory.
+    fn beside(&self) -> Option<Box<dyn Tree>>;
+
     /// Returns the name of a path for messages.
     fn show(&self, path: &[u8]) -> String;
 

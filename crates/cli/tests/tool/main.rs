@@ -11,6 +11,8 @@ mod files;
 mod loads;
 mod overview;
 mod registry;
+#[cfg(feature = "serve")]
+mod serve;
 mod transcripts;
 
 use std::ffi::{OsStr, OsString};

@@ -1,0 +1,277 @@
+//! The server: listens, limits connections, and ends with a signal.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{Semaphore, watch};
+use tokio_io_timeout::TimeoutStream;
+use waxseal::Durability;
+use waxseal_files::FileStore;
+
+use crate::metrics::Counters;
+use crate::service::{Access, Service, router};
+use crate::socket::{self, SocketName};
+
+/// Connections over the network at a time. Others wait until one ends.
+const MAX_CONNECTIONS: usize = 512;
+/// Connections through the socket at a time.
+const MAX_OWNER_CONNECTIONS: usize = 64;
+/// How long clients may take.
+#[derive(Clone, Copy, Debug)]
+struct Patience {
+    /// For the head of a request, and between two requests.
+    head: Duration,
+    /// For the next bytes of a body, in both directions; `None` is unlimited.
+    body: Option<Duration>,
+}
+
+const NETWORK: Patience = Patience { head: Duration::from_secs(15), body: Some(Duration::from_secs(30)) };
+const OWNER: Patience = Patience { head: Duration::from_secs(15), body: None };
+/// How long requests may go on after a signal.
+const GRACE: Duration = Duration::from_secs(5);
+/// How often a store that another process writes is looked at again.
+const REFRESH: Duration = Duration::from_secs(1);
+/// Longest head of a request, in bytes: a path of the store has 32 KiB, and each byte three in a URL.
+const MAX_HEAD_BYTES: usize = 128 * 1024;
+/// Threads that wait for the disk.
+const MAX_BLOCKING_THREADS: usize = 64;
+
+/// The parts of a server.
+#[derive(Debug)]
+pub struct ServerOptions {
+    /// The files that are served.
+    pub files: FileStore,
+    /// The address to listen at. The port 0 is a free one.
+    pub listen: SocketAddr,
+    /// The token of requests that change files; without one, there are none from the network.
+    pub token: Option<String>,
+    /// The directory of the store, if other processes of its owner may change files through a socket there. The caller
+    /// has the store open for writing.
+    pub socket_directory: Option<PathBuf>,
+}
+
+/// A server that listens.
+#[derive(Debug)]
+pub struct Server {
+    runtime: Runtime,
+    files: FileStore,
+    network: Listener,
+    owner: Option<Listener>,
+    address: SocketAddr,
+    signals: [Signal; 2],
+}
+
+#[derive(Debug)]
+struct Listener {
+    source: Source,
+    router: Router,
+    limit: Arc<Semaphore>,
+    connections: usize,
+    counters: Arc<Counters>,
+    patience: Patience,
+}
+
+#[derive(Debug)]
+enum Source {
+    Network(TcpListener),
+    Owner(UnixListener, #[expect(dead_code, reason = "removes the socket")] SocketName),
+}
+
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+impl Server {
+    /// Listens. From here on, SIGTERM and SIGINT end [`run`](Server::run) alone. Errors: the address is in use, or is
+    /// not permitted.
+    pub fn bind(options: ServerOptions) -> io::Result<Server> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .max_blocking_threads(MAX_BLOCKING_THREADS)
+            .enable_all()
+            .build()?;
+        let entered = runtime.enter();
+        let signals = [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?];
+        let tcp = std::net::TcpListener::bind(options.listen)?;
+        tcp.set_nonblocking(true)?;
+        let address = tcp.local_addr()?;
+        let tcp = Source::Network(TcpListener::from_std(tcp)?);
+        let counters = Arc::new(Counters::default());
+        let listener = |source, connections, files, access, patience: Patience| {
+            let service = Service { files, access, patience: patience.body, counters: counters.clone() };
+            let limit = Arc::new(Semaphore::new(connections));
+            Listener { source, router: router(service), limit, connections, counters: counters.clone(), patience }
+        };
+        let owner = match &options.socket_directory {
+            Some(directory) => {
+                let (socket, name) = socket::bind(directory)?;
+                let source = Source::Owner(UnixListener::from_std(socket)?, name);
+                Some(listener(source, MAX_OWNER_CONNECTIONS, options.files.clone(), Access::Owner, OWNER))
+            }
+            None => None,
+        };
+        // A client on the network takes a response for the end of its change.
+        let durable = options.files.with_durability(Durability::Sync);
+        let access = options.token.map_or(Access::None, Access::Token);
+        let network = listener(tcp, MAX_CONNECTIONS, durable, access, NETWORK);
+        drop(entered);
+        Ok(Server { runtime, files: options.files, network, owner, address, signals })
+    }
+
+    /// Returns the address that the server listens at.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until SIGTERM or SIGINT. Requests that are on their way then have 5 seconds to end.
+    pub fn run(self) {
+        let Server { runtime, files, network, owner, mut signals, .. } = self;
+        runtime.block_on(async {
+            let (stop, stopped) = watch::channel(false);
+            let listeners = std::iter::once(network).chain(owner);
+            let listeners: Vec<_> =
+                listeners.map(|listener| tokio::spawn(listener.accept_until(stopped.clone()))).collect();
+            if files.db().is_read_only() {
+                tokio::spawn(refresh(files));
+            }
+            let [terminate, interrupt] = &mut signals;
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            stop.send_replace(true);
+            for listener in listeners {
+                let _ = listener.await; // a listener that has failed has ended, too
+            }
+        });
+        runtime.shutdown_timeout(GRACE);
+    }
+}
+
+/// Looks at a store again that another process writes.
+async fn refresh(files: FileStore) {
+    loop {
+        tokio::time::sleep(REFRESH).await;
+        let db = files.db().clone();
+        // A failure leaves the state that was seen last, and is met again by the next look.
+        let _ = tokio::task::spawn_blocking(move || db.refresh()).await;
+    }
+}
+
+impl Listener {
+    /// Accepts connections until the server ends, then waits for those that are open.
+    async fn accept_until(self, mut stopped: watch::Receiver<bool>) {
+        loop {
+            let permit = tokio::select! {
+                permit = self.limit.clone().acquire_owned() => permit,
+                _ = stopped.changed() => break,
+            };
+            let accepted = tokio::select! {
+                accepted = self.source.accept() => accepted,
+                _ = stopped.changed() => break,
+            };
+            let Ok(stream) = accepted else {
+                // The client has left again, or the process has no descriptors: others will end.
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            };
+            let connection = serve(stream, self.router.clone(), self.patience, stopped.clone());
+            let counters = self.counters.clone();
+            tokio::spawn(async move {
+                counters.connections.fetch_add(1, Ordering::Relaxed);
+                connection.await;
+                counters.connections.fetch_sub(1, Ordering::Relaxed);
+                drop(permit);
+            });
+        }
+        let Listener { source, limit, connections, .. } = self;
+        drop(source);
+        // Each connection has given its permit back when it has ended, which takes no longer than the grace.
+        let _ = limit.acquire_many(connections as u32).await;
+    }
+}
+
+impl Source {
+    async fn accept(&self) -> io::Result<Box<dyn Stream>> {
+        Ok(match self {
+            Source::Network(listener) => {
+                let stream = listener.accept().await?.0;
+                stream.set_nodelay(true)?;
+                Box::new(stream)
+            }
+            Source::Owner(listener, _) => Box::new(listener.accept().await?.0),
+        })
+    }
+}
+
+/// Answers the requests of one connection.
+async fn serve(stream: Box<dyn Stream>, router: Router, patience: Patience, mut stopped: watch::Receiver<bool>) {
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(patience.body);
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(patience.head)
+        .max_buf_size(MAX_HEAD_BYTES)
+        .serve_connection(TokioIo::new(Box::pin(stream)), TowerToHyperService::new(router));
+    let mut connection = pin!(connection);
+    // A failure ends the connection, which is the report to the client.
+    tokio::select! {
+        _ = connection.as_mut() => {}
+        _ = stopped.changed() => {
+            connection.as_mut().graceful_shutdown();
+            let _ = tokio::time::timeout(GRACE, connection).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    /// Serves one connection whose client sends this and then neither sends nor reads, until the server ends it.
+    /// Returns the response.
+    fn silent_client(files: &FileStore, request: &'static str) -> String {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (mut client, server) = tokio::io::duplex(4096);
+            client.write_all(request.as_bytes()).await.unwrap();
+            let brief = Duration::from_millis(100);
+            let patience = Patience { head: brief, body: Some(brief) };
+            let access = Access::Token("token".to_owned());
+            let service = Service { files: files.clone(), access, patience: Some(brief), counters: Arc::default() };
+            let (_stop, stopped) = watch::channel(false);
+            serve(Box::new(server), router(service), patience, stopped).await;
+            let mut response = Vec::new();
+            client.read_to_end(&mut response).await.unwrap();
+            String::from_utf8_lossy(&response).into_owned()
+        })
+    }
+
+    #[test]
+    fn clients_that_stop_are_left() {
+        let files = FileStore::open(&waxseal::Db::memory().unwrap(), "files").unwrap();
+        files.write("large", vec![b'x'; 3_000_000]).unwrap();
+        let response = silent_client(&files, "GET /large HTTP/1.1\r\nhost: x\r\n");
+        assert!(!response.contains("200 OK"), "a head without an end: {response}");
+        let response = silent_client(&files, "GET /large HTTP/1.1\r\nhost: x\r\n\r\n");
+        assert!(response.contains("200 OK") && response.len() < 100_000, "{} bytes are read", response.len());
+        let put = "PUT /new HTTP/1.1\r\nhost: x\r\nauthorization: Bearer token\r\ncontent-length: 9\r\n\r\nbegun";
+        let response = silent_client(&files, put);
+        assert!(response.starts_with("HTTP/1.1 408"), "{response}");
+        assert!(!files.exists("new").unwrap());
+    }
+}
