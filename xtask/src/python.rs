@@ -18,6 +18,9 @@ const BESIDE: &[&str] = &["pytest", "mypy", "typing_extensions", "pyarrow", "pol
 /// The oldest Python that the package runs on.
 pub(crate) const OLDEST: (u32, u32) = (3, 10);
 
+/// Features of the tool that its plain build does not have. All builds for tests have them, so that nothing is built twice.
+pub(crate) const TOOL_FEATURES: &str = "waxseal-cli/serve,waxseal-cli/mount";
+
 /// Returns the interpreter of the environment, which is made once; otherwise the error.
 pub(crate) fn environment(root: &Path, python: &str) -> Result<PathBuf, String> {
     static MADE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
@@ -30,7 +33,7 @@ fn make(root: &Path, python: &str) -> Result<PathBuf, String> {
     let interpreter = home.join("bin").join("python");
     let packages = ["waxseal-ffi", "waxseal-cli"];
     let mut build = Command::new(crate::cargo());
-    build.args(["build", "--quiet", "--locked", "--profile", "test", "--features", crate::test::SERVE]);
+    build.args(["build", "--quiet", "--locked", "--profile", "test", "--features", TOOL_FEATURES]);
     build.current_dir(root);
     packages.iter().for_each(|package| {
         build.args(["-p", package]);

@@ -52,7 +52,7 @@ const RUNS: &[Run] = &[
             "--exclude",
             "waxseal-leveldb",
             "--features",
-            SERVE,
+            crate::python::TOOL_FEATURES,
             "--locked",
             "--no-fail-fast",
         ],
@@ -118,9 +118,6 @@ const RUNS: &[Run] = &[
         needs: None,
     },
 ];
-
-/// The server of the tool, which its plain build does not have. In the one build of the workspace it costs no second one.
-pub(crate) const SERVE: &str = "waxseal-cli/serve";
 
 /// The build for all runs with planted bugs, or with a simulated store in zstd; the engine's unit tests have zstd in every
 /// build. All these runs choose the same packages and features, since cargo compiles the engine once for each set of

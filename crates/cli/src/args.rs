@@ -42,7 +42,7 @@ pub(crate) struct Args {
 const GROUPS: &[(&str, &[&str])] = &[
     ("Records", &["put", "get", "del", "delete-range", "compare-and-set", "add", "merge", "pop", "scan"]),
     ("In and out", &["load", "dump", "export", "import", "ingest"]),
-    ("Files", &["fs", "serve"]),
+    ("Files", &["fs", "mount", "serve"]),
     ("Change feed", &["changes", "cursor"]),
     ("The store", &["stats", "families", "options", "levels", "compact", "checkpoint", "upgrade"]),
     ("Backups", &["backup", "backups", "restore"]),
@@ -350,6 +350,12 @@ pub(crate) enum Verb {
     /// Keep files in a store: list, copy, change, check.
     #[command(subcommand)]
     Fs(FsVerb),
+    /// Mount the files of a store at a directory, for reading, until SIGTERM, Ctrl-C or `umount`.
+    ///
+    /// Works beside a process that writes, and shows its commits within two seconds. Files that are open keep the content
+    /// that they were opened with. A mount whose process was killed is replaced. Only in builds with the feature `mount`,
+    /// on Linux.
+    Mount(MountArgs),
     /// Serve the files of a store over HTTP, until SIGTERM or Ctrl-C.
     ///
     /// GET and HEAD read files, with ranges and entity tags, and list directories; PUT and DELETE change files if there is
@@ -392,9 +398,24 @@ fn merge_operator(text: &str) -> Result<MergeOperator, String> {
     })
 }
 
+/// The store that is mounted, and how.
+#[derive(clap::Args, Debug)]
+pub(crate) struct MountArgs {
+    /// The store's directory, or its URL.
+    pub(crate) store: OsString,
+    /// The directory that shows the files.
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+    /// Change nothing. This version mounts in no other way.
+    #[arg(long)]
+    pub(crate) read_only: bool,
+    /// Let other users use the mount, too. The kernel checks the permissions of the files.
+    #[arg(long)]
+    pub(crate) allow_other: bool,
+}
+
 /// The store that is served, and how.
 #[derive(clap::Args, Debug)]
-#[cfg_attr(not(feature = "serve"), expect(dead_code, reason = "such a build refuses the verb"))]
 pub(crate) struct ServeArgs {
     /// The store's directory, or its URL.
     pub(crate) store: OsString,

@@ -122,6 +122,7 @@ fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
         Verb::Explain { key } => registry::explain(args, key, output),
         Verb::Lineage { file } => registry::lineage(args, file, output),
         Verb::Fs(verb) => files::run(args, verb, output),
+        Verb::Mount(mount) => files::mount(args, mount, output),
         Verb::Serve(serve) => files::serve(args, serve, output),
         Verb::Tour(options) => tour::run(options, output),
         Verb::Completions { shell } => manual::completions(*shell, output),

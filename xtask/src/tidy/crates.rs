@@ -11,7 +11,7 @@ const STOREYS: &[&[&str]] = &[
     &["waxseal-table"],
     &["waxseal"],
     &["waxseal-files"],
-    &["waxseal-http"],
+    &["waxseal-http", "waxseal-mount"],
     &[
         "waxseal-cli",
         "waxseal-ffi",

@@ -41,6 +41,7 @@ const PARTS: &[Part] = &[
     Part { name: "crates/leveldb/", opaque: 100, starts: 0 },
     Part { name: "crates/lsm/", opaque: 100, starts: 0 },
     Part { name: "crates/meta/", opaque: 100, starts: 3 },
+    Part { name: "crates/mount/", opaque: 100, starts: 0 },
     Part { name: "crates/papers/", opaque: 100, starts: 0 },
     Part { name: "crates/registry/", opaque: 100, starts: 2 },
     Part { name: "crates/testing/", opaque: 100, starts: 0 },

@@ -194,7 +194,7 @@ fn served(args: &Args, store: &Path) -> Result<Option<Client>, Failure> {
 }
 
 /// Returns the directory of a store that is named by it, or by its URL.
-#[cfg(feature = "serve")]
+#[cfg(any(feature = "serve", feature = "mount"))]
 pub(super) fn store_of_url(text: &OsStr) -> PathBuf {
     let bytes = text.as_bytes();
     PathBuf::from(OsStr::from_bytes(bytes.strip_prefix(SCHEME).unwrap_or(bytes)))

@@ -1,7 +1,7 @@
 //! `waxseal fs`: files in a store and local files, by the same verbs.
 //!
 //! A verb works on a [`tree::Tree`], which [`location`] opens: that of a store ([`stored`]; [`served`] if another process
-//! serves it) or a local directory ([`local`], which writes through [`temporary`]). [`mod@serve`] is that other process. The
+//! serves it) or a local directory ([`local`], which writes through [`temporary`]). [`mod@serve`] is that other process, and [`mod@mount`] shows the files to the kernel. The
 //! verbs are in groups: [`list`] reads entries, [`change`] changes them, [`copy`] moves content between
 //! trees, [`sync`] makes a tree like another one, [`integrity`] checks a store, and [`shell`] reads verbs from standard
 //! input.
@@ -12,6 +12,7 @@ mod integrity;
 mod list;
 mod local;
 mod location;
+mod mount;
 mod serve;
 mod served;
 mod shell;
@@ -20,6 +21,7 @@ mod sync;
 mod temporary;
 mod tree;
 
+pub(crate) use mount::mount;
 pub(crate) use serve::serve;
 
 use crate::args::Args;

@@ -9,6 +9,8 @@ mod edges;
 mod exchange;
 mod files;
 mod loads;
+#[cfg(all(feature = "mount", target_os = "linux"))]
+mod mount;
 mod overview;
 mod registry;
 #[cfg(feature = "serve")]

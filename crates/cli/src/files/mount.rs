@@ -1,0 +1,38 @@
+//! mount: the files of a store as a file system of the kernel.
+
+use crate::args::{Args, MountArgs};
+use crate::failure::{Exit, Failure};
+use crate::output::Output;
+
+#[cfg(not(all(feature = "mount", target_os = "linux")))]
+pub(crate) fn mount(_: &Args, _: &MountArgs, _: &mut Output) -> Result<Exit, Failure> {
+    Err(Failure::usage("this build mounts nothing").explain("cargo install builds it with --features mount, on Linux"))
+}
+
+/// Serves the mount until a signal, or until it is unmounted. Prints a line once it is there.
+#[cfg(all(feature = "mount", target_os = "linux"))]
+pub(crate) fn mount(args: &Args, mount: &MountArgs, output: &mut Output) -> Result<Exit, Failure> {
+    use serde_json::json;
+    use waxseal_mount::{MountOptions, Mounted};
+
+    use super::location::{Access, Location, open_files, store_of_url};
+
+    let MountArgs { store, directory, read_only, allow_other } = mount;
+    if !read_only {
+        return Err(Failure::usage("this version mounts for reading").explain("say --read-only"));
+    }
+    let store = store_of_url(store);
+    let stored = Location::Stored { store: store.clone(), path: Vec::new(), exists: true };
+    Location::Local(directory.clone()).check_apart(&stored, None)?;
+    let files = open_files(args, &store, Access::Read)?;
+    let db = files.db().clone();
+    let failed = |error| Failure::io(directory.display(), error);
+    let options = MountOptions { files, store: store.clone(), directory: directory.clone(), allow_other: *allow_other };
+    let mounted = Mounted::mount(options).map_err(failed)?;
+    output.line(format!("mounted {} at {}", store.display(), directory.display()))?;
+    output.object(&json!({ "ok": true }))?;
+    output.flush()?;
+    mounted.wait().map_err(failed)?;
+    db.close()?;
+    Ok(Exit::Ok)
+}
