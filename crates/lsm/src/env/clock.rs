@@ -67,7 +67,11 @@ fn micros_of(clock: ClockId) -> u64 {
     now.tv_sec.max(0) as u64 * 1_000_000 + now.tv_nsec as u64 / 1000
 }
 
-/// A clock that stands still until it is advanced. Wall and monotonic time start together.
+/// Microseconds between two ticks of the coarse time of a manual clock: the most that Linux has.
+const TICK_MICROS: u64 = 10_000;
+
+/// A clock that stands still until it is advanced. Wall and monotonic time start together. The coarse time is the wall time
+/// at the last multiple of 10 ms.
 #[derive(Default)]
 pub struct ManualClock {
     nanos: AtomicU64,
@@ -92,11 +96,34 @@ impl Clock for ManualClock {
         (self.nanos.load(Ordering::SeqCst) / 1000).saturating_sub(self.behind.load(Ordering::SeqCst))
     }
 
+    fn coarse_micros(&self) -> u64 {
+        let wall = self.wall_micros();
+        wall - wall % TICK_MICROS
+    }
+
     fn monotonic_nanos(&self) -> u64 {
         self.nanos.load(Ordering::SeqCst)
     }
 
     fn sleep_nanos(&self, nanos: u64) {
         self.advance_nanos(nanos);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_coarse_time_of_a_manual_clock_lags_by_less_than_a_tick() {
+        let clock = ManualClock::default();
+        for (nanos, wall, coarse) in
+            [(0, 0, 0), (9_999_999, 9_999, 0), (1, 10_000, 10_000), (25_000_000, 35_000, 30_000)]
+        {
+            clock.advance_nanos(nanos);
+            assert_eq!((clock.wall_micros(), clock.coarse_micros()), (wall, coarse));
+        }
+        clock.step_back_micros(10_000);
+        assert_eq!((clock.wall_micros(), clock.coarse_micros()), (25_000, 20_000));
     }
 }
