@@ -90,6 +90,17 @@ fn a_read_is_stale_once_the_key_has_another_value() {
     };
     assert_eq!(attempt(&mut own, &|| set(b"1")), (false, Some(b"1".to_vec())));
     assert_eq!(attempt(&mut own, &remove), (false, None));
+    // An absent key that was written and removed is as it was read, in memory and in a table.
+    for place in [|_: &Db| {}, |db: &Db| db.settle().unwrap()] {
+        let back = || {
+            set(b"2");
+            place(&db);
+            remove();
+            place(&db);
+        };
+        assert_eq!(attempt(&mut own, &back), (true, None));
+        assert_eq!(attempt(&mut own, &remove), (false, None));
+    }
     set(b"1");
     // The same value again, in memory and in a table.
     assert!(attempt(&mut own, &|| set(b"1")).0);

@@ -214,6 +214,31 @@ fn only_what_was_read_conflicts() {
     }
 }
 
+/// Versions are compared, not values: a key that was changed and changed back conflicts, and so does an absent key that was
+/// written and removed.
+#[test]
+fn a_key_that_changed_back_conflicts() {
+    for level in LEVELS {
+        for place in MOVES {
+            let (db, cf) = store();
+            let [present, absent] = ["a", "m"].map(|key| {
+                let transaction = db.transaction_with(level);
+                transaction.get_for_update(&cf, key).unwrap();
+                transaction.put(&cf, "own", key).unwrap();
+                transaction
+            });
+            cf.put("a", "1").unwrap();
+            cf.put("m", "1").unwrap();
+            place(&db);
+            cf.put("a", "0").unwrap();
+            cf.delete("m").unwrap();
+            place(&db);
+            outcome(present, Some("a"));
+            outcome(absent, Some("m"));
+        }
+    }
+}
+
 #[test]
 fn a_dropped_family_is_a_conflict() -> Result<()> {
     let (db, cf) = store();
