@@ -7,7 +7,7 @@ from codec import HEADER_BYTES, PAGE, Cursor, Damage, Unsupported, header, read_
 from feed import Feed
 from frames import BATCH, EDITS, SYNCED, frame_at, mark, marks_at
 from sums import hash
-from table import ledger
+from table import collected, ledger
 
 TableEntry = namedtuple(
     "TableEntry", "family level number uid size smallest largest least greatest digest ingest ledger values"
@@ -58,6 +58,7 @@ class Manifest:
         self.operators = {}  # family -> name of its merge operator
         self.filters = {}  # family -> name of its compaction filter
         self.filtered = {}  # family -> ledgers of the records that filters dropped and changed
+        self.collected = {}  # uid of a value file -> its items, by the names of their properties
         self.hides = {}  # number of a table -> (cleared through, retains nothing)
         self.expired_through = 0  # microseconds since 1970
         self.expired = {}  # family -> ledger of the records that were dropped since they had expired
@@ -206,6 +207,15 @@ class Manifest:
                     raise c.damage(f"filtered records of family {family}, which is gone")
                 for total in self.filtered.setdefault(family, ({}, {})):
                     add_ledger(total, ledger(c))
+            elif tag == 45:
+                number = c.varint()
+                last = next(reversed(self.tables.values()), None)
+                if last is None or last.number != number or not last.values:
+                    raise c.damage(f"items of values of table {number}, which was not just added or has none")
+                sets = [collected(Cursor(c.bytes(), c.file, c.origin)) for _ in last.values]
+                if not any(sets):
+                    raise c.damage(f"no items of values of table {number}")
+                self.collected.update((value.uid, found) for value, found in zip(last.values, sets))
             elif tag == 43:
                 family, options = c.varint(), dict(Cursor(c.bytes(), c.file, c.origin).fields())
                 if family not in self.families:

@@ -17,12 +17,28 @@ ROLE = {"data": 1, "index": 2, "filter": 3, "properties": 4, "range deletes": 5,
 
 Handle = namedtuple("Handle", "offset stored_len raw_len crc")
 Record = namedtuple("Record", "key seqno kind value companions")
-Properties = namedtuple("Properties", "family comparator filter ledger smallest largest least greatest sizes store prefixes")
+Properties = namedtuple("Properties", "family comparator filter ledger smallest largest least greatest sizes store prefixes collected")
 
 NO_BLOCK = Handle(0, 0, 0, 0)
 
 # One range of a cut index: its bound, its number of blocks, where they begin and end, its parts, the word over their CRCs.
 Span = namedtuple("Span", "bound blocks begin end index filter sum")
+
+
+def collected(c):
+    """Property 22: the items of each name. Names and items ascend."""
+    sets, last_name = {}, None
+    while c.remaining():
+        name, items, found = c.bytes(), Cursor(c.bytes(), c.file, c.origin), []
+        if last_name is not None and name <= last_name:
+            raise c.damage(f"property {name} after {last_name}")
+        while items.remaining():
+            item = items.bytes()
+            if found and item <= found[-1]:
+                raise items.damage(f"item {item} after {found[-1]}")
+            found.append(item)
+        sets[name], last_name = found, name
+    return sets
 
 
 class Table:
@@ -113,6 +129,7 @@ class Table:
             sizes=sizes,
             store=found[20].take(16) if 20 in found else None,
             prefixes=found[21].data.decode(errors="backslashreplace") if 21 in found else None,
+            collected=collected(found[22]) if 22 in found else {},
         )
 
     def read_index(self):

@@ -409,6 +409,16 @@ class StoreOfAFile(unittest.TestCase):
             page[bit // 8] ^= 1 << (bit & 7)
 
 
+class CollectedProperties(unittest.TestCase):
+    GOLDEN = os.path.join(os.path.dirname(__file__), "../../crates/lsm/tests/golden/properties.txt")
+
+    def test_a_table_has_the_items_of_its_properties(self):
+        with open(self.GOLDEN) as file:
+            data = bytes.fromhex("".join(line[8:55] for line in file if not line.startswith("#")))
+        expected = {b"first": [b"a", b"b", b"c"], b"ninth": [], b"second": [b"a", b"h", b"p"]}
+        self.assertEqual(Table(data, "000001.tbl").properties.collected, expected)
+
+
 class LargeValues(unittest.TestCase):
     ENTRIES = [(b"", b"of the empty key", 1), (b"apple", b"red" * 2000, 2**64 - 1), (b"apple", b"", 0)]
 
@@ -715,6 +725,21 @@ class Stores(unittest.TestCase):
         self.expect_all(run(store(True, [told(last, 7, 1)]), "list"))
         for wrong in ((77, 7, 1), (last, 0, 0), (last, 7, 2)):
             self.assertEqual(run(store(True, [told(*wrong)]), "list")[0], 3, wrong)
+
+    def test_items_of_values_stand_behind_their_table(self):
+        table = [build.varint(n) for n in (0, 5, 77)] + [b"t" * 16, build.varint(9), build.blob(b"k"), build.blob(b"k")]
+        table += [build.varint(1), build.varint(1), bytes(8), build.varint(0)]
+        table += [bytes([kind]) + build.varint(0) + bytes(8) for kind in (0x33, 0x5A, 0)]
+        file = [build.varint(78), b"v" * 16, build.varint(200), build.varint(1), bytes(8), build.varint(1), build.varint(96)]
+        added = build.field(26, *table, build.varint(1), *file)
+        gone = build.field(8, *(build.varint(n) for n in (0, 5, 77)))
+        told = lambda number, *sets: build.field(45, build.varint(number), *map(build.blob, sets))
+        sets = b"\1a\4\1x\1y"
+        read = manifest_of(store(True, [added + told(77, sets) + gone]))
+        self.assertEqual(read.collected, {b"v" * 16: {b"a": [b"x", b"y"]}})
+        for wrong in (told(76, sets), told(77), told(77, b""), told(77, sets, sets), told(77, b"\1a\4\1y\1x")):
+            self.assertEqual(run(store(True, [added + wrong + gone]), "list")[0], 3, wrong)
+        self.assertEqual(run(store(True, [told(77, sets)]), "list")[0], 3)
 
     def test_barred_tables_are_told_and_end_with_their_table(self):
         bar = build.field(29, build.varint(0), build.varint(3))

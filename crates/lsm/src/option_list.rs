@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 use crate::options::{CfOptions, Compression, Durability, SealLayout, Settings, Verify};
 use crate::prefix_extractor::PrefixExtractor;
+use crate::table_property::TableProperty;
 
 /// The text of an option that is not set.
 const UNSET: &str = "unset";
@@ -57,6 +58,7 @@ impl CfOptions {
             default_ttl,
             merge_operator,
             compaction_filter,
+            table_properties,
             table_bytes,
             level_base_bytes,
             fanout,
@@ -81,6 +83,7 @@ impl CfOptions {
             ("default_ttl_micros", or_unset(default_ttl.map(micros))),
             ("merge_operator", or_unset(merge_operator.as_ref().map(|operator| text(operator.name())))),
             ("compaction_filter", or_unset(compaction_filter.as_ref().map(|filter| text(filter.name())))),
+            ("table_properties", names(table_properties)),
             ("table_bytes", OptionValue::Number(*table_bytes)),
             ("level_base_bytes", OptionValue::Number(*level_base_bytes)),
             ("fanout", OptionValue::Number(*fanout)),
@@ -249,6 +252,11 @@ fn micros(time: Duration) -> OptionValue {
     OptionValue::Number(u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
 }
 
+fn names(properties: &[TableProperty]) -> OptionValue {
+    let names: Vec<&str> = properties.iter().map(TableProperty::name).collect();
+    or_unset((!names.is_empty()).then(|| text(names.join(","))))
+}
+
 fn text(word: impl AsRef<str>) -> OptionValue {
     OptionValue::Text(word.as_ref().to_owned())
 }
@@ -378,7 +386,15 @@ mod tests {
         assert_eq!(to.list(), from.list());
         assert_eq!(
             fixed,
-            ["order", "filter_policy", "merge_operator", "compaction_filter", "key_ends_in_seqno", "system"]
+            [
+                "order",
+                "filter_policy",
+                "merge_operator",
+                "compaction_filter",
+                "table_properties",
+                "key_ends_in_seqno",
+                "system"
+            ]
         );
         for (name, value) in CfOptions::default().list().iter().filter(|(name, _)| !fixed.contains(name)) {
             to.set(name, &value.to_string()).unwrap();

@@ -12,6 +12,7 @@ use crate::order::Order;
 use crate::policy::FilterPolicy;
 use crate::prefix_extractor::PrefixExtractor;
 use crate::seam::EventRetention;
+use crate::table_property::{self, TableProperty};
 
 /// 1,024 bytes.
 pub const KIB: usize = 1024;
@@ -321,6 +322,9 @@ pub struct CfOptions {
     /// earlier filter. Without this option, a stored family has the store's filter (`Parts::filters`) of the stored name.
     /// If there is none, compactions keep all values. Default `None`.
     pub compaction_filter: Option<CompactionFilter>,
+    /// Properties that are collected of each table that is written, at most 16. Not stored, and cannot be changed while
+    /// the store is open. Default none.
+    pub table_properties: Vec<TableProperty>,
     /// Target size of a table, in bytes. Default 64 MiB.
     pub table_bytes: u64,
     /// Maximum size of the first level below level 0 that holds data, in bytes. Default 256 MiB.
@@ -366,6 +370,7 @@ impl Default for CfOptions {
             default_ttl: None,
             merge_operator: None,
             compaction_filter: None,
+            table_properties: Vec::new(),
             table_bytes: 64 * MIB as u64,
             level_base_bytes: 256 * MIB as u64,
             fanout: 10,
@@ -449,6 +454,10 @@ impl CfOptions {
                 "the name of compaction_filter must have 1 to 255 bytes",
             ),
             (self.compaction_filter.is_none() || self.system.is_none(), "a system family has no compaction filter"),
+            (
+                table_property::are_valid(&self.table_properties),
+                "table_properties must be at most 16, each with a name of its own of 1 to 255 bytes",
+            ),
             (self.table_bytes >= 1024, "table_bytes must be at least 1 KiB"),
             (self.level_base_bytes >= self.table_bytes, "level_base_bytes must be at least table_bytes"),
             ((2..=100).contains(&self.fanout), "fanout must lie between 2 and 100"),

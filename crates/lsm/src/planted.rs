@@ -170,6 +170,8 @@ pub enum Bug {
     FilterIgnoresNewerVersions,
     FilteredUncoversOlder,
     FailedFilterDrops,
+    FailedPropertyKept,
+    ItemsOfValuesForgotten,
     // Found by the engine's own tests in builds with zstd.
     DictionaryOfAnotherTable,
     DictionaryNotChecked,
@@ -199,7 +201,7 @@ pub enum Bug {
 
 impl Bug {
     /// All planted bugs that the engine's own tests find.
-    pub const ALL: [Bug; 124] = [
+    pub const ALL: [Bug; 126] = [
         Bug::AcknowledgeBeforeFsync,
         Bug::EditBeforeTableSync,
         Bug::EditBeforeDirectorySync,
@@ -321,6 +323,8 @@ impl Bug {
         Bug::FilterIgnoresNewerVersions,
         Bug::FilteredUncoversOlder,
         Bug::FailedFilterDrops,
+        Bug::FailedPropertyKept,
+        Bug::ItemsOfValuesForgotten,
         Bug::LogTrimmedWhileNeeded,
         Bug::LogGoneBeforeEdit,
         Bug::RingNotSynced,

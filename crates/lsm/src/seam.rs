@@ -537,6 +537,8 @@ pub enum EngineEvent<'a> {
         moved: bool,
         /// The reason for the compaction.
         reason: &'static str,
+        /// Number of values that the compaction filter dropped, and of those that it changed.
+        filtered: (u64, u64),
     },
     /// Records were ingested from other files.
     Ingested {

@@ -216,8 +216,13 @@ fn engine_event(engine_event: &EngineEvent<'_>) -> (Operation, Payload) {
             (Operation::ENGINE_RECOVER, payload.with(Field::Records(*commits)).with(Field::Bytes(*cut_bytes)))
         }
         EngineEvent::Flushed => (Operation::ENGINE_FLUSH, payload),
-        EngineEvent::Compacted { level, moved, reason } => {
-            let payload = how(reason).with(Field::Setting(("level".to_owned(), level.to_string())));
+        EngineEvent::Compacted { level, moved, reason, filtered: (dropped, changed) } => {
+            let mut payload = how(reason).with(Field::Setting(("level".to_owned(), level.to_string())));
+            for (name, count) in [("filter_dropped", *dropped), ("filter_changed", *changed)] {
+                if count > 0 {
+                    payload.push(Field::Setting((name.to_owned(), count.to_string())));
+                }
+            }
             (Operation::ENGINE_COMPACT, if *moved { payload.with(Field::Verdict("moved".to_owned())) } else { payload })
         }
         EngineEvent::Ingested { spans } => (Operation::ENGINE_INGEST, key_spans(payload, spans)),
@@ -297,7 +302,7 @@ mod tests {
     #[test]
     fn a_line_is_an_event_of_its_part_and_of_every_file() {
         let touched = Touched { family: 1, name: "u", read: vec![fact(1), fact(2)], written: vec![fact(3), fact(2)] };
-        let engine_event = EngineEvent::Compacted { level: 1, moved: false, reason: "score" };
+        let engine_event = EngineEvent::Compacted { level: 1, moved: false, reason: "score", filtered: (0, 0) };
         let line =
             EngineLine::of(&Work { engine_event, touched: vec![touched], log: None, seqno: 5, nanos: 0 }, Time(2));
         let targets: Vec<String> = line.events(1).iter().map(|event| event.key.target.to_string()).collect();
@@ -314,7 +319,7 @@ mod tests {
         let facts = |from: u8, count: u8| (from..from + count).map(fact).collect::<Vec<_>>();
         let line = |read: u8, written: u8| {
             let touched = Touched { family: 1, name: "u", read: facts(1, read), written: facts(read, written) };
-            let engine_event = EngineEvent::Compacted { level: 1, moved: false, reason: "score" };
+            let engine_event = EngineEvent::Compacted { level: 1, moved: false, reason: "score", filtered: (0, 0) };
             EngineLine::of(&Work { engine_event, touched: vec![touched], log: None, seqno: 5, nanos: 7 }, Time(2))
         };
         let few = line(8, 8).events(1);

@@ -128,6 +128,7 @@ pub use waxseal_lsm::policy::FilterPolicy;
 pub use waxseal_lsm::prefix_extractor::PrefixExtractor;
 pub use waxseal_lsm::record::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Seqno};
 pub use waxseal_lsm::sst::{Cache, CacheMetrics};
+pub use waxseal_lsm::table_property::{MAX_PROPERTIES, MAX_PROPERTY_BYTES, PropertyFailure, TableProperty};
 pub use waxseal_lsm::version::{Contents, Foreign, Marked};
 pub use waxseal_meta::{Seal, SealCounts};
 

@@ -168,7 +168,7 @@ mod tests {
 
     fn file(number: u64, entry_bytes: u64) -> Arc<BlobMeta> {
         let size = entry_bytes + 64 + 40; // header and footer
-        Arc::new(BlobMeta { number, uid: Uid([number as u8; 16]), size, count: 9, digest: 0 })
+        Arc::new(BlobMeta { number, uid: Uid([number as u8; 16]), size, count: 9, ..BlobMeta::default() })
     }
 
     fn table(number: u64, keys: [&[u8]; 2], values: &[(&Arc<BlobMeta>, u64)]) -> TableMeta {

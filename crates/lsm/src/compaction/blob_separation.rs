@@ -132,7 +132,8 @@ impl<'a> BlobSeparation<'a> {
             None => {
                 let number = (job.next_file)();
                 names.push(StoreFileName::Values(number));
-                self.open.insert(BlobWriter::create(job.env, job.dir, number, job.options.compression)?)
+                let writer = BlobWriter::create(job.env, job.dir, number, job.options.compression)?;
+                self.open.insert(writer.collecting(&job.options.table_properties))
             }
         };
         let pointer = open.add(key, value, term)?;

@@ -31,6 +31,7 @@ use crate::options::Compression;
 use crate::planted;
 use crate::pointer::Pointer;
 use crate::sst::{Charge, LargeValues};
+use crate::table_property::TableProperty;
 
 /// The parameters with which an intake creates a file.
 #[derive(Clone, Copy)]
@@ -41,6 +42,8 @@ pub struct BlobSetup<'a> {
     pub dir: &'a Path,
     /// Compression of the values.
     pub compression: Compression,
+    /// The properties to collect of the values.
+    pub properties: &'a [TableProperty],
     /// Returns the number of a new file.
     pub new_number: &'a dyn Fn() -> u64,
     /// Syncs the directory, so that the names in it are durable.
@@ -109,8 +112,9 @@ impl CommitBlobs {
             Some(open) => open,
             None if *is_over => return Err(Error::invalid("the family was dropped")),
             None => {
-                let BlobSetup { env, dir, compression, new_number, sync_names, .. } = making;
+                let BlobSetup { env, dir, compression, properties, new_number, sync_names, .. } = making;
                 let writer = BlobWriter::create_shared((env, dir), new_number(), compression, sync_names)?;
+                let writer = writer.collecting(properties);
                 let file = blob_files.hold_unfinished(writer.number(), writer.uid(), Some(writer.file()));
                 self.is_open.store(true, Ordering::Release);
                 open.insert(OpenBlob { writer, file, room: blob_files.values().map(LargeValues::charge) })

@@ -35,6 +35,7 @@ mod writer;
 use std::sync::Arc;
 
 use crate::checksum::Uid;
+use crate::table_property::CollectedSets;
 
 pub use blob_files::{BlobBuffer, BlobFile, BlobFiles, Fetch, ObsoleteBlobs};
 pub use commit_blobs::{AddedValue, BlobSetup, CommitBlobs, UnsyncedBlobs};
@@ -43,7 +44,7 @@ pub use walk::{BlobEntry, identify, verify, walk};
 pub use writer::BlobWriter;
 
 /// A value file's description in the manifest.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlobMeta {
     /// The number in its file name.
     pub number: u64,
@@ -55,6 +56,8 @@ pub struct BlobMeta {
     pub count: u64,
     /// Digest over the checksums of all entries, so that an old copy of the file is detected.
     pub digest: u64,
+    /// The items of the properties that the application collected from all its values, including dead ones.
+    pub collected: CollectedSets,
 }
 
 impl BlobMeta {

@@ -243,6 +243,7 @@ fn add(stage: &Stage, intake: &CommitBlobs, unsynced: &UnsyncedBlobs, n: usize) 
         env: &stage.env,
         dir: Path::new(DIR),
         compression: Compression::Lz4,
+        properties: &[],
         new_number: &|| 3,
         sync_names: &|| stage.env.fs.sync_dir(Path::new(DIR)).during(|| "syncing"),
         unsynced,

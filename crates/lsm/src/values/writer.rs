@@ -23,6 +23,7 @@ use crate::planted;
 use crate::pointer::{FRAME_BYTES, HEAD_BYTES, Pointer};
 use crate::record::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::sst::{Packer, put_packed, unpack_block};
+use crate::table_property::{PropertyCollectors, TableProperty};
 
 /// Entries are buffered up to this size, then written with one call.
 const WRITE_BYTES: usize = 512 * KIB;
@@ -57,6 +58,7 @@ pub struct BlobWriter {
     scratch: Vec<u8>,
     /// True if the file may have stray bytes after `written`.
     is_torn: bool,
+    collectors: PropertyCollectors,
 }
 
 impl BlobWriter {
@@ -79,7 +81,13 @@ impl BlobWriter {
             digest: 0,
             scratch: Vec::new(),
             is_torn: false,
+            collectors: PropertyCollectors::default(),
         })
+    }
+
+    /// Collects these properties of the values that are added.
+    pub fn collecting(self, properties: &[TableProperty]) -> BlobWriter {
+        BlobWriter { collectors: PropertyCollectors::begin(properties), ..self }
     }
 
     /// Creates a writer for a file that receives pointers while it is being written: its header has reached the
@@ -133,6 +141,9 @@ impl BlobWriter {
         } else {
             self.add_directly(key, value, term)?
         };
+        if !self.collectors.is_empty() {
+            self.collectors.add(key, value);
+        }
         self.count += 1;
         if self.out.len() >= WRITE_BYTES {
             self.write_out()?;
@@ -168,6 +179,7 @@ impl BlobWriter {
     }
 
     /// Returns to a mark, as if nothing had been added since, and truncates the file, because the device may be full.
+    /// The items of the removed values stay.
     pub(super) fn back_to(&mut self, mark: WriterMark) {
         self.out.clear();
         WriterMark { written: self.written, count: self.count, digest: self.digest } = mark;
@@ -203,8 +215,8 @@ impl BlobWriter {
     pub(super) fn sync(self) -> Result<BlobMeta> {
         planted!(PointerBeforeValueSync, Ok(()), self.file.sync_data())
             .during(|| format!("syncing {}", StoreFileName::Values(self.number)))?;
-        let Self { number, uid, count, digest, written, .. } = self;
-        Ok(BlobMeta { number, uid, size: written, count, digest })
+        let Self { number, uid, count, digest, written, collectors, .. } = self;
+        Ok(BlobMeta { number, uid, size: written, count, digest, collected: collectors.finish() })
     }
 
     fn add_buffered(&mut self, key: &[u8], value: &[u8], term: u64) -> Result<Pointer> {

@@ -20,6 +20,7 @@ use crate::lost_range::LostRange;
 use crate::names::system_number;
 use crate::range_delete::RangeDelete;
 use crate::record::{MAX_KEY_BYTES, MAX_SEQNO, Seqno};
+use crate::table_property::CollectedSets;
 use crate::values::{BlobMeta, BlobRef};
 use crate::wal::LogPlace;
 
@@ -256,6 +257,7 @@ const TABLE_INGESTED: u64 = 38;
 const COMPACTION_FILTER_NAMED: u64 = 39;
 const FILTERED: u64 = 41;
 const OPTIONS_CHANGED: u64 = 43;
+const VALUES_COLLECTED: u64 = 45;
 const FORMAT_LEVEL: u64 = 46;
 const FEED: u64 = 48;
 
@@ -291,6 +293,12 @@ impl Edit {
                 put_varint(&mut out, TABLE_INGESTED);
                 put_bytes(&mut out, &body);
             }
+            if let Some(table) = change.with_collected() {
+                body.clear();
+                put_collected(&mut body, table);
+                put_varint(&mut out, VALUES_COLLECTED);
+                put_bytes(&mut out, &body);
+            }
         }
         out
     }
@@ -303,6 +311,9 @@ impl Edit {
         for change in self.changes.iter().filter(|change| !change.is_light()) {
             body.clear();
             change.encode(&mut body);
+            if let Some(table) = change.with_collected() {
+                put_collected(&mut body, table);
+            }
             weight += body.len() as u64 + 3;
         }
         weight
@@ -318,6 +329,7 @@ impl Edit {
                 TABLE_EXPIRES => set_expiry(changes.last_mut(), body)?,
                 TABLE_HIDES => set_hidden(changes.last_mut(), body)?,
                 TABLE_INGESTED => check_ingested(changes.last(), body)?,
+                VALUES_COLLECTED => set_collected(changes.last_mut(), body)?,
                 _ => changes.push(EditChange::decode(tag, body)?),
             }
         }
@@ -365,6 +377,17 @@ impl EditChange {
             | EditChange::LinesTakenOut { .. }
             | EditChange::Expired { .. }
             | EditChange::Skipped { .. } => FormatLevel::FIRST,
+        }
+    }
+
+    /// Returns an added table of which items of value files are known. They are encoded as a separate change, which older
+    /// versions skip.
+    fn with_collected(&self) -> Option<&TableMeta> {
+        match self {
+            EditChange::TableAdded { table, .. } => {
+                table.values.iter().any(|values| !values.file.collected.is_empty()).then_some(&**table)
+            }
+            _ => None,
         }
     }
 
@@ -721,6 +744,34 @@ fn check_ingested(before: Option<&EditChange>, body: &[u8]) -> Result<()> {
     }
 }
 
+/// Encodes the items that were collected of a table's value files, in their order.
+fn put_collected(out: &mut Vec<u8>, table: &TableMeta) {
+    put_varint(out, table.number);
+    for values in &table.values {
+        let mut sets = Vec::new();
+        values.file.collected.encode(&mut sets);
+        put_bytes(out, &sets);
+    }
+}
+
+/// Decodes the items that were collected of the value files of the table that the previous change adds.
+fn set_collected(before: Option<&mut EditChange>, body: &[u8]) -> Result<()> {
+    let reader = &mut Reader::new(body);
+    let number = reader.varint()?;
+    let Some(EditChange::TableAdded { table, .. }) = before else {
+        return Err(Error::structural("items of value files without a table"));
+    };
+    let is_first = table.number == number && table.values.iter().all(|values| values.file.collected.is_empty());
+    for values in &mut Arc::make_mut(table).values {
+        Arc::make_mut(&mut values.file).collected = CollectedSets::decode(reader.length_prefixed()?)?;
+    }
+    let is_known = table.values.iter().any(|values| !values.file.collected.is_empty());
+    match is_first && is_known && reader.is_empty() {
+        true => Ok(()),
+        false => Err(Error::structural("items of value files that the change before does not add")),
+    }
+}
+
 fn put_values(out: &mut Vec<u8>, values: &[BlobRef]) {
     put_varint(out, values.len() as u64);
     for BlobRef { file, count, bytes } in values {
@@ -739,7 +790,7 @@ fn values(reader: &mut Reader<'_>) -> Result<Vec<BlobRef>> {
     for _ in 0..count {
         let (number, uid) = (reader.varint()?, Uid(reader.array()?));
         let (size, count, digest) = (reader.varint()?, reader.varint()?, reader.u64()?);
-        let file = Arc::new(BlobMeta { number, uid, size, count, digest });
+        let file = Arc::new(BlobMeta { number, uid, size, count, digest, collected: CollectedSets::default() });
         values.push(BlobRef { file, count: reader.varint()?, bytes: reader.varint()? });
     }
     if values.is_empty() {
@@ -795,22 +846,21 @@ pub(crate) mod tests {
     use super::*;
     use crate::error::Verdict;
     use crate::range_delete::tests::range_deletes;
+    use crate::table_property::tests::collected_sets;
     use proptest::collection::vec;
     use proptest::prelude::*;
 
     /// The first odd tag that no version uses.
-    const FREE_TAG: u64 = OPTIONS_CHANGED + 2;
+    const FREE_TAG: u64 = VALUES_COLLECTED + 2;
 
     fn value_refs() -> impl Strategy<Value = Vec<BlobRef>> {
-        let one = any::<([u64; 4], [u8; 16], u64, u64)>();
-        vec(one, 0..3).prop_map(|all| {
-            let of = |([number, size, count, digest], uid, live, bytes): ([u64; 4], [u8; 16], u64, u64)| BlobRef {
-                file: Arc::new(BlobMeta { number, uid: Uid(uid), size, count, digest }),
-                count: live,
-                bytes,
-            };
-            all.into_iter().map(of).collect()
-        })
+        let one = (any::<([u64; 4], [u8; 16])>(), any::<[u64; 2]>(), collected_sets());
+        let one = one.prop_map(|(([number, size, count, digest], uid), [live, bytes], collected)| BlobRef {
+            file: Arc::new(BlobMeta { number, uid: Uid(uid), size, count, digest, collected }),
+            count: live,
+            bytes,
+        });
+        vec(one, 0..3)
     }
 
     fn metas() -> impl Strategy<Value = TableMeta> {

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use waxseal_lsm::db::{At, Db, Parts};
 use waxseal_lsm::env::sim::SimFs;
-use waxseal_lsm::options::{CfOptions, Compression, Settings};
+use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
+use waxseal_lsm::table_property::TableProperty;
 use waxseal_testing::store::*;
 
 fn bounded(sim: &SimFs, dir: &Path, open_tables: usize) -> Db {
@@ -184,4 +185,43 @@ fn keys_of_one_block_that_are_asked_for_together_read_it_once() {
         starts.map(|first| read(&keys[first..first + 16].iter().map(|key| &key[..]).collect::<Vec<&[u8]>>())).sum();
     // Sixteen keys are in three or four blocks, some of which are cached.
     assert!(together > groups && together <= 3 * groups, "{together} loads for {groups} groups");
+}
+
+/// A flipped bit makes a table one that may have any item, or an error, and never one that is not found.
+#[test]
+fn no_damage_hides_a_table_from_a_search_by_property() {
+    let (sim, dir) = sim(7);
+    let opened = |sim: &SimFs| {
+        let first = TableProperty::new("first", |_, value, add| {
+            add(&value[..1]);
+            Ok(())
+        });
+        let options = CfOptions { table_properties: vec![first], ..options() };
+        let families = vec![("default".to_owned(), options)];
+        Db::open(&dir, settings(), Parts { families, ..parts(sim.env(sim.steps())) }).unwrap()
+    };
+    let with = |db: &Db, item: &[u8]| -> waxseal_lsm::error::Result<Vec<u64>> {
+        Ok(db.files_with(&default(db), "first", item)?.iter().map(|table| table.meta().number).collect())
+    };
+    let db = opened(&sim);
+    for (key, value) in [(b"a", b"x of a"), (b"b", b"y of b")] {
+        put(&db, &default(&db), key, value, Durability::Os).unwrap();
+        db.flush().unwrap();
+    }
+    let (x, y) = (with(&db, b"x").unwrap(), with(&db, b"y").unwrap());
+    assert!(x.len() == 1 && y.len() == 1 && x != y && with(&db, b"z").unwrap().is_empty());
+    db.close().unwrap();
+    let path = dir.join(format!("{:06}.tbl", x[0]));
+    let (mut unknown, mut failed) = (0, 0);
+    for bit in (0..sim.read_all(&path).unwrap().len() as u64 * 8).step_by(13) {
+        let fork = sim.fork();
+        fork.flip(&path, bit).unwrap();
+        let db = opened(&fork);
+        match with(&db, b"x") {
+            Ok(found) => assert!(found.contains(&x[0]), "bit {bit}"),
+            Err(_) => failed += 1,
+        }
+        unknown += usize::from(with(&db, b"z").is_ok_and(|found| found == x));
+    }
+    assert!(unknown > 10, "{unknown} unknown, {failed} failed");
 }

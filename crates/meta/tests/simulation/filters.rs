@@ -17,6 +17,7 @@ use waxseal_lsm::merge_operator::MergeOperator;
 use waxseal_lsm::options::{CfOptions, Durability, Verify};
 use waxseal_lsm::record::{Kind, OwnedRecord};
 use waxseal_lsm::seam::Plain;
+use waxseal_lsm::table_property::TableProperty;
 use waxseal_meta::Sealer;
 use waxseal_meta::builtin::{Expiry, standard};
 use waxseal_meta::provider::EXPIRY;
@@ -27,8 +28,17 @@ use waxseal_testing::scribe::{Retaining, retains};
 use waxseal_testing::store::ALL as EVERYTHING;
 
 /// The checks that must find the planted bugs.
-pub const ALL: [fn(); 8] =
-    [uncovered, early_snapshots, late_snapshots, newer_versions, failures, flipped, retained_versions, walks];
+pub const ALL: [fn(); 9] = [
+    uncovered,
+    early_snapshots,
+    late_snapshots,
+    newer_versions,
+    failures,
+    flipped,
+    retained_versions,
+    found_files,
+    walks,
+];
 
 #[test]
 fn a_filter_does_what_it_should() {
@@ -230,6 +240,36 @@ fn failures() {
         told[0].starts_with("default 2 ") && told[0].contains("letters") && told[0].contains("told to"),
         "{told:?}"
     );
+}
+
+/// A table is found by each item of its values, in blob files, too. A function that fails leaves a file that may have any
+/// item. A filter removes an item from all files.
+fn found_files() {
+    let letters = TableProperty::new("letters", |_, value, add| match value.first() {
+        Some(b'f') => Err("told to".into()),
+        _ => {
+            add(value.get(..1).unwrap_or_default());
+            Ok(())
+        }
+    });
+    let store = Store::open(&SimFs::new(5), sealer(), CfOptions { table_properties: vec![letters], ..with(filter()) });
+    let found = |item: &[u8]| store.db.files_with(&store.family, "letters", item).expect("the tables").len();
+    store.put(b"a", b"k");
+    store.put(b"b", &[b'c'; 100]);
+    store.put(b"c", &[b'd'; 100]);
+    store.put(b"d", &[b'k'; 100]);
+    store.db.flush().expect("flush");
+    assert_eq!([b"c", b"d", b"k", b"f"].map(|item| found(item)), [1, 1, 1, 0]);
+    for item in [b"c", b"d"] {
+        store.db.compact_with(&store.family, "letters", item).expect("a compaction");
+    }
+    assert_eq!([b"c", b"d", b"k", b"C"].map(|item| found(item)), [0, 0, 1, 1]);
+    store.put(b"e", b"fail");
+    store.db.flush().expect("flush");
+    assert_eq!([b"f", b"C"].map(|item| found(item)), [1, 2]);
+    store.put(b"f", &[b'f'; 100]);
+    store.compact();
+    assert_eq!([b"f", b"C"].map(|item| found(item)), [1, 1]);
 }
 
 /// Flips one bit of the n-th record of a pass, after its source was read.

@@ -16,6 +16,7 @@ use crate::inner::ColumnFamily;
 use crate::range::KeyRange;
 use crate::sealed::Sealed;
 use crate::slice::Slice;
+use crate::tables::TableInfo;
 
 /// A handle to one column family, for async code: see [`ColumnFamily`] and [`AsyncDb`](crate::AsyncDb). Clones share
 /// it.
@@ -343,6 +344,18 @@ impl AsyncColumnFamily {
     /// Streams all records in the family's current state.
     pub fn iter(&self) -> RangeStream {
         self.range(..)
+    }
+
+    /// Returns the tables that may have an item of a property: see [`ColumnFamily::files_with`].
+    pub async fn files_with(&self, property: &str, item: impl AsRef<[u8]>) -> Result<Vec<TableInfo>> {
+        let (cf, property, item) = (self.cf.clone(), property.to_owned(), item.as_ref().to_vec());
+        self.shared.work(move |_| cf.files_with(&property, item)).await
+    }
+
+    /// Compacts the tables that may have an item of a property: see [`ColumnFamily::compact_with`].
+    pub async fn compact_with(&self, property: &str, item: impl AsRef<[u8]>) -> Result<()> {
+        let (cf, property, item) = (self.cf.clone(), property.to_owned(), item.as_ref().to_vec());
+        self.shared.work(move |_| cf.compact_with(&property, item)).await
     }
 
     /// Compacts chosen tables of the family: see [`ColumnFamily::compact_files`].

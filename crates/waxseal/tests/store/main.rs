@@ -12,6 +12,7 @@ mod modify;
 mod old_readers;
 mod old_values;
 mod pause;
+mod properties;
 mod ranges;
 mod registry;
 mod seals;

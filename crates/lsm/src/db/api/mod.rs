@@ -377,6 +377,15 @@ impl Db {
         inner.compactor.compact_tables(family, numbers, &|| inner.step_any())
     }
 
+    /// Flushes a family, then compacts the tables that `files_with` finds, as `compact_tables` does. The values in blob
+    /// files that may have the item are moved into new files, so that none of the old files is left, unless a value
+    /// cannot be read. Errors: `Invalid` for a quarantined table.
+    pub fn compact_with(&self, family: &Family, property: &str, item: &[u8]) -> Result<()> {
+        let (inner, _) = self.writable()?;
+        inner.flusher().flush_all(|other| other == family)?;
+        inner.compactor.compact_with(family, property, item, &|| inner.step_any())
+    }
+
     /// Creates a family. Fails with `Invalid` if the name is taken, empty, longer than 255 bytes, contains a zero byte
     /// or belongs to a system family, or if the options are invalid. The family is durable when the call returns; costs
     /// two fsyncs.

@@ -9,6 +9,7 @@ use super::Db;
 use crate::batch::{BatchOperations, Binding};
 use crate::cursor::Cursor;
 use crate::db::catalog::event_log::table_fact;
+use crate::db::jobs::compact::may_have_item;
 use crate::db::maintenance::bulk_load::{self, BulkLoad};
 use crate::db::maintenance::checkpoint;
 use crate::db::maintenance::examine::{MemoryRef, TableRef, marks_lost};
@@ -54,6 +55,20 @@ impl Db {
         };
         let levels = view.levels.iter().enumerate();
         Ok(levels.flat_map(|(level, tables)| tables.tables().iter().map(move |table| held(level, table))).collect())
+    }
+
+    /// Returns the tables of a family that may have this item of a property (`CfOptions::table_properties`), upper levels
+    /// first. A table that points into a blob file may have the items of all the file's values, deleted ones included.
+    /// A file that was written without the property may have any item, and so may a table whose properties are damaged.
+    /// Records in memtables are in no table. Opens the tables that are not open.
+    pub fn files_with(&self, family: &Family, property: &str, item: &[u8]) -> Result<Vec<TableRef>> {
+        let mut found = Vec::new();
+        for table in self.tables(family)? {
+            if may_have_item(&table.handle, property, item)? {
+                found.push(table);
+            }
+        }
+        Ok(found)
     }
 
     /// Returns the range deletes that tables of a family may still need, in ascending order of their seqnos. Those in

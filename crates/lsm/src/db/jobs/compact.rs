@@ -60,6 +60,10 @@ use crate::version::{Edit, EditChange, LEVELS, TableMeta};
 /// Debug builds recompute each pick and compare it with the cached one, in stores with at most this many families.
 const MOST_CHECKED: usize = 64;
 
+/// How often a caller's compaction looks for tables that still point into the blob files that it empties: compactions that
+/// ran when it began write such tables.
+const COLLECTING_ROUNDS: usize = 3;
+
 /// The outcome of one step of a compaction that a caller asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Turn {
@@ -138,14 +142,15 @@ impl Compactor {
         match self.catalog().claims.pick(now, |taken| self.most_urgent(taken, settles, &mut lock(picks))) {
             Some(picked) => {
                 self.lanes().kick(Lane::Compact); // another thread may find a concurrent one
-                self.carry_out(picked).map(|()| true)
+                self.carry_out(picked, &BTreeSet::new()).map(|()| true)
             }
             None => Ok(false),
         }
     }
 
-    fn carry_out(&self, picked: Picked<'_>) -> Result<()> {
-        let outcome = self.run_plan(&picked.family, &picked.plan);
+    /// Carries out a plan, and moves the values out of these blob files.
+    fn carry_out(&self, picked: Picked<'_>, chosen: &BTreeSet<Uid>) -> Result<()> {
+        let outcome = self.run_plan(&picked.family, &picked.plan, chosen);
         self.catalog().remove_obsolete_files(); // held until now; callers that wait for this job find them gone
         drop(picked);
         self.lanes().changed();
@@ -251,7 +256,7 @@ impl Compactor {
                 if self.lanes().is_stopping() {
                     return Err(Error::closed());
                 }
-                let turn = self.compact_step_of(family, step, &|mut summary, taken, horizon| {
+                let turn = self.compact_step_of(family, &BTreeSet::new(), step, &|mut summary, taken, horizon| {
                     for table in summary.levels[BOTTOM].iter_mut().filter(|table| !taken.is_kept(table.number)) {
                         table.hidden = hidden.get(&table.number).copied().unwrap_or(0);
                     }
@@ -286,6 +291,44 @@ impl Compactor {
             return Err(Error::invalid(format!("family {:?} has no table {number}", family.name())));
         }
         drop(view);
+        self.compact_each(family, numbers, &BTreeSet::new(), step)
+    }
+
+    /// Compacts the tables that may have an item, and moves all values out of the blob files that may have it.
+    pub(in crate::db) fn compact_with(
+        &self,
+        family: &Family,
+        property: &str,
+        item: &[u8],
+        step: &dyn Fn() -> bool,
+    ) -> Result<()> {
+        let view = family.open_view()?;
+        let (mut found, mut chosen) = (Vec::new(), BTreeSet::new());
+        for table in view.levels.iter().flat_map(|level| level.tables()) {
+            if may_have_item(table, property, item)? {
+                found.push(table.meta().number);
+            }
+            let files = table.meta().values.iter().map(|values| &values.file);
+            chosen.extend(files.filter(|file| file.collected.may_have(property, item)).map(|file| file.uid));
+        }
+        drop(view);
+        for _ in 0..COLLECTING_ROUNDS {
+            self.compact_each(family, &found, &chosen, step)?;
+            let view = family.open_view()?;
+            let tables = view.levels.iter().flat_map(|level| level.tables()).map(|table| table.meta());
+            found = tables.filter(|meta| points_into(meta, &chosen)).map(|meta| meta.number).collect();
+        }
+        Ok(())
+    }
+
+    /// Compacts tables in turn, those that are gone excepted, and moves the values out of these blob files.
+    fn compact_each(
+        &self,
+        family: &Family,
+        numbers: &[u64],
+        chosen: &BTreeSet<Uid>,
+        step: &dyn Fn() -> bool,
+    ) -> Result<()> {
         for number in numbers {
             loop {
                 if self.lanes().is_stopping() {
@@ -295,7 +338,9 @@ impl Compactor {
                     let name = StoreFileName::Table(*number);
                     return Err(Error::invalid(format!("{name} is quarantined: repair it first")));
                 }
-                match self.compact_step_of(family, step, &|summary, _, _| pick::plan_table(&summary, *number))? {
+                match self
+                    .compact_step_of(family, chosen, step, &|summary, _, _| pick::plan_table(&summary, *number))?
+                {
                     Turn::Again => {}
                     Turn::Done => break,
                     Turn::Blocked => {
@@ -314,6 +359,7 @@ impl Compactor {
     fn compact_step_of(
         &self,
         family: &Family,
+        chosen: &BTreeSet<Uid>,
         step: &dyn Fn() -> bool,
         plan: &dyn Fn(LevelSummary<'_>, &Taken<'_>, &Horizon) -> RangeStep,
     ) -> Result<Turn> {
@@ -328,7 +374,7 @@ impl Compactor {
             }
         });
         match (planned, next) {
-            (Some(picked), _) => self.carry_out(picked)?,
+            (Some(picked), _) => self.carry_out(picked, chosen)?,
             (None, RangeStep::Wait) => {
                 let has_finished = || self.catalog().claims.finished() != seen;
                 if !self.catalog().claims.is_running() && !has_finished() {
@@ -342,7 +388,7 @@ impl Compactor {
     }
 
     /// Runs a plan; returns the blocks to load into the cache after its inputs are released.
-    fn run_plan(&self, family: &Family, plan: &CompactionPlan) -> Result<Prepopulation> {
+    fn run_plan(&self, family: &Family, plan: &CompactionPlan, chosen: &BTreeSet<Uid>) -> Result<Prepopulation> {
         let (summary, started) = (MergeView::of(family), self.context().now_nanos());
         let inputs = find_inputs(&summary.levels, plan);
         if family.is_dropped() || inputs.len() != plan.inputs.iter().map(|(_, numbers)| numbers.len()).sum::<usize>() {
@@ -352,7 +398,7 @@ impl Compactor {
         let outcome = match plan.action {
             PlanAction::Move => self.move_tables(family, plan, &inputs, started).map(|()| Prepopulation::default()),
             PlanAction::Drop => self.drop_tables(family, plan, &inputs, started).map(|()| Prepopulation::default()),
-            PlanAction::Merge => self.merge_tables(family, plan, (&summary, &inputs), started),
+            PlanAction::Merge => self.merge_tables(family, (plan, chosen), (&summary, &inputs), started),
         };
         if family.is_dropped() {
             self.write_path().revise_stall();
@@ -394,16 +440,17 @@ impl Compactor {
     fn merge_tables(
         &self,
         family: &Family,
-        plan: &CompactionPlan,
+        (plan, chosen): (&CompactionPlan, &BTreeSet<Uid>),
         (summary, inputs): (&MergeView, &[Input]),
         started: u64,
     ) -> Result<Prepopulation> {
-        let stale = stale_files(
+        let mut stale = stale_files(
             family,
             &summary.levels,
             plan.thrift(),
             &self.catalog().claims.resting(self.context().now_nanos()),
         );
+        stale.extend(chosen);
         let filter = family.compaction_filter().filter(|filter| filter.is_known());
         // Lasts until the edit is visible. A snapshot is either older than the horizon, or finds that a pass runs.
         let _filtering = filter.map(|_| FilteringPass::begin(self.catalog()));
@@ -412,7 +459,12 @@ impl Compactor {
             // quarantine the damaged table, and record that.
             Err(error) if error.is_corruption() => self.merge_once(family, plan, (summary, inputs), &stale, true)?,
             // Moving values needs disk space too, so retry without it.
-            Err(error) if error.is_out_of_space() && !plan.is_for_values() && points_into(inputs, &stale) => {
+            Err(error)
+                if error.is_out_of_space()
+                    && !plan.is_for_values()
+                    && chosen.is_empty()
+                    && inputs.iter().any(|(_, table)| points_into(table.meta(), &stale)) =>
+            {
                 self.merge_once(family, plan, (summary, inputs), &BTreeSet::new(), false)?
             }
             outcome => outcome?,
@@ -504,7 +556,8 @@ impl Compactor {
             self.context().counters.expired(dropped.count());
         }
         let (level, moved, reason) = (plan.output_level as u8, plan.action == PlanAction::Move, plan.reason.name());
-        let engine_event = EngineEvent::Compacted { level, moved, reason };
+        let filtered = dropped.filtered.map_or((0, 0), |counts| (counts.dropped.count(), counts.changed.count()));
+        let engine_event = EngineEvent::Compacted { level, moved, reason, filtered };
         self.catalog().log_event(&mut edit, engine_event, std::slice::from_ref(&replaced), None, started);
         self.catalog().install(edit, [replaced])
     }
@@ -855,9 +908,22 @@ fn stale_files(family: &Family, levels: &TableLevels, thrift: GcPolicy, resting:
     blob_gc::select_files(&files, stale, &movable, blob_gc::most_at_once(family.options().table_bytes, held, alive))
 }
 
-/// Returns true if tables point into one of these files.
-fn points_into(tables: &[Input], files: &BTreeSet<Uid>) -> bool {
-    tables.iter().any(|(_, table)| table.meta().values.iter().any(|of| files.contains(&of.file.uid)))
+/// Returns true if a table points into one of these files.
+fn points_into(meta: &TableMeta, files: &BTreeSet<Uid>) -> bool {
+    meta.values.iter().any(|of| files.contains(&of.file.uid))
+}
+
+/// Returns true if a table may have this item of a property, itself or in the blob files that it points into. Opens it.
+pub(in crate::db) fn may_have_item(table: &TableHandle, property: &str, item: &[u8]) -> Result<bool> {
+    let in_values = |meta: &TableMeta| meta.values.iter().any(|of| of.file.collected.may_have(property, item));
+    if planted!(ItemsOfValuesForgotten, false, in_values(table.meta())) {
+        return Ok(true);
+    }
+    match table.table() {
+        Ok(open) => Ok(open.properties().collected.may_have(property, item)),
+        Err(error) if error.is_corruption() => Ok(true),
+        Err(error) => Err(error),
+    }
 }
 
 /// Returns the bytes of tables, and of the values that they point to.
@@ -987,14 +1053,14 @@ mod tests {
         };
         let merge = picked();
         assert_eq!(merge.plan.reason, Reason::Level0);
-        inner.compactor().carry_out(merge).unwrap();
+        inner.compactor().carry_out(merge, &BTreeSet::new()).unwrap();
         let collect = picked();
         assert_eq!(collect.plan.reason, Reason::Values);
         inner.lanes().stopping.store(true, Ordering::Relaxed);
-        let outcome = inner.compactor().run_plan(&collect.family, &collect.plan);
+        let outcome = inner.compactor().run_plan(&collect.family, &collect.plan, &BTreeSet::new());
         inner.lanes().stopping.store(false, Ordering::Relaxed);
         assert!(outcome.is_err_and(|error| *error.kind() == ErrorKind::Closed));
-        inner.compactor().carry_out(collect).unwrap();
+        inner.compactor().carry_out(collect, &BTreeSet::new()).unwrap();
         assert_eq!(db.metrics().values_moved, 16);
     }
 }

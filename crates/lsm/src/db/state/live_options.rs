@@ -1,6 +1,6 @@
 //! The options of an open family. Some of them may change.
 //!
-//! Holds: order, merge operator, compaction filter, filter policy, system number and `key_ends_in_seqno` stay as they were
+//! Holds: order, merge operator, compaction filter, table properties, filter policy, system number and `key_ends_in_seqno` stay as they were
 //!        when the family was opened. The other options are replaced as a whole. Values that every read or write needs
 //!        are copied into atomics, so that neither takes a lock or counts a reference.
 
@@ -76,8 +76,10 @@ impl LiveOptions {
 
     /// Returns `new` with those parts of these options that stay: what has only a name to compare is kept as it is.
     pub(super) fn with_fixed(&self, new: CfOptions) -> CfOptions {
-        let CfOptions { order, merge_operator, compaction_filter, filter_policy, part_blocks, .. } = self.fixed.clone();
-        CfOptions { order, merge_operator, compaction_filter, filter_policy, part_blocks, ..new }
+        let CfOptions {
+            order, merge_operator, compaction_filter, table_properties, filter_policy, part_blocks, ..
+        } = self.fixed.clone();
+        CfOptions { order, merge_operator, compaction_filter, table_properties, filter_policy, part_blocks, ..new }
     }
 
     #[inline]

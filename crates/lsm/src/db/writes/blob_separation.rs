@@ -127,10 +127,12 @@ impl BlobSeparator {
             {
                 return Ok(None);
             }
+            let options = family.options();
             let making = BlobSetup {
                 env: &catalog.context().env,
                 dir: &catalog.context().dir,
-                compression: family.options().compression,
+                compression: options.compression,
+                properties: &options.table_properties,
                 new_number: &new_number,
                 sync_names: &sync_names,
                 unsynced: &self.unsynced,

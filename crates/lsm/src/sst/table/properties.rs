@@ -7,6 +7,7 @@ use crate::ledger::{Ledger, LedgerEntry};
 use crate::prefix_extractor::PrefixExtractor;
 use crate::record::{Kind, MAX_SEQNO, Seqno};
 use crate::seam::{Companions, Protection};
+use crate::table_property::CollectedSets;
 
 /// Properties of one table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,6 +58,8 @@ pub struct Properties {
     pub store: Option<Uid>,
     /// The prefixes that its filter knows besides whole keys; `None` if there are none, or their rule is not known.
     pub prefix_extractor: Option<PrefixExtractor>,
+    /// The items of the properties that the application collected.
+    pub collected: CollectedSets,
 }
 
 impl Properties {
@@ -108,6 +111,11 @@ impl Properties {
         }
         if let Some(extractor) = &self.prefix_extractor {
             put(21, extractor.to_string().as_bytes());
+        }
+        if !self.collected.is_empty() {
+            let mut bytes = Vec::new();
+            self.collected.encode(&mut bytes);
+            put(22, &bytes);
         }
         out
     }
@@ -175,6 +183,7 @@ impl Properties {
             }
             20 => self.store = Some(Uid(reader.array()?)),
             21 => self.prefix_extractor = text(bytes)?.parse().ok(),
+            22 => self.collected = CollectedSets::decode(reader.rest())?,
             _ => {}
         }
         Ok(())
@@ -289,6 +298,7 @@ fn decode_ledger(reader: &mut Reader<'_>) -> Result<Ledger> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table_property::tests::collected_sets;
     use proptest::prelude::*;
 
     proptest! {
@@ -305,6 +315,7 @@ mod tests {
             values: Vec<([u8; 16], u64, u64)>,
             store: Option<[u8; 16]>,
             prefix: Option<u16>,
+            collected in collected_sets(),
         ) {
             let entry = |n: usize| LedgerEntry { count: numbers[n], sum: numbers[4 - n] };
             let properties = Properties {
@@ -331,6 +342,7 @@ mod tests {
                 values: values.into_iter().map(|(uid, count, bytes)| (Uid(uid), count, bytes)).collect(),
                 store: store.map(Uid),
                 prefix_extractor: prefix.map(|bytes| PrefixExtractor::Fixed(usize::from(bytes).max(1))),
+                collected,
             };
             let mut bytes = properties.encode();
             prop_assert_eq!(&Properties::decode(&bytes).unwrap(), &properties);

@@ -41,6 +41,7 @@ use crate::sst::index::partition_builder::{PartitionBuilder, PartitionEnd, Parti
 use crate::sst::index::policy_filter::PolicyFilterBuilder;
 use crate::sst::index::top_index::{self, PartitionEntry};
 use crate::sst::index::{filter, policy_filter};
+use crate::table_property::{PropertyCollectors, TableProperty};
 
 /// Finished blocks are buffered up to this many bytes, then written at once.
 const WRITE_BYTES: usize = 512 * KIB;
@@ -75,6 +76,8 @@ pub struct WriterSettings {
     pub created_micros: u64,
     /// The store that the table is written for; none: no store's.
     pub store: Option<Uid>,
+    /// The properties to collect.
+    pub properties: Vec<TableProperty>,
 }
 
 impl WriterSettings {
@@ -93,6 +96,7 @@ impl WriterSettings {
             seal_column: options.seals.is_column(options.compression),
             created_micros: 0,
             store: None,
+            properties: options.table_properties.clone(),
         }
     }
 }
@@ -170,6 +174,7 @@ struct VerifyingPass {
     last_prefix: Vec<u8>,
     /// The keys, for a filter policy.
     policy_filter: Option<PolicyFilterBuilder>,
+    collectors: PropertyCollectors,
     with_companion: u64,
     /// Number of records whose companion is more than one word.
     more_than_a_word: u64,
@@ -224,6 +229,7 @@ impl Writer {
                 hashes,
                 last_prefix: Vec::new(),
                 policy_filter,
+                collectors: PropertyCollectors::begin(&settings.properties),
                 with_companion: 0,
                 more_than_a_word: 0,
                 validated: 0,
@@ -575,6 +581,7 @@ impl Writer {
             values: self.checked.values.iter().map(|(uid, (count, bytes))| (*uid, *count, *bytes)).collect(),
             store: self.settings.store,
             prefix_extractor: if is_own { self.settings.prefix_extractor } else { None },
+            collected: std::mem::take(&mut self.checked.collectors).finish(),
             ..Properties::default()
         }
     }
@@ -672,6 +679,9 @@ impl VerifyingPass {
         }
         if let Some(policy_filter) = &mut self.policy_filter {
             policy_filter.add(record.key, &settings.order);
+        }
+        if !self.collectors.is_empty() {
+            self.collectors.add_record(record);
         }
         if record.kind == Kind::BlobPointer {
             let pointer = Pointer::decode(record.value)?;

@@ -4,6 +4,7 @@
 use super::*;
 use crate::cursor::Cursor;
 use crate::prefix_extractor::PrefixExtractor;
+use crate::table_property::TableProperty;
 use std::fmt::Write;
 
 fn dump(bytes: &[u8], table: &Table) -> String {
@@ -88,6 +89,26 @@ fn the_bytes_of_a_table_with_prefixes() {
     assert_eq!(table.properties().prefix_extractor, prefix_extractor);
     table.verify(&Sealer, &mut |_| Ok(())).unwrap();
     compare(&dump(&file.bytes(), &table), concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/prefixes.txt"));
+}
+
+/// A table with properties that an application collected.
+#[test]
+fn the_bytes_of_a_table_with_properties() {
+    let property = |name: &str, at: usize| {
+        TableProperty::new(name, move |key, _, add| {
+            key.get(at).iter().for_each(|byte| add(&[**byte]));
+            Ok(())
+        })
+    };
+    let properties = vec![property("second", 1), property("first", 0), property("ninth", 8)];
+    let settings = WriterSettings { base_seqno: 1000, restart_interval: 2, block_bytes: 160, properties, ..settings() };
+    let (file, finished) = written(&small(), &settings);
+    let table = opened(file.clone(), &finished, &settings.order, &Arc::new(Cache::new(0)));
+    for (item, is_there) in [(b"a", true), (b"b", true), (b"c", true), (b"d", false)] {
+        assert_eq!(table.properties().collected.may_have("first", item), is_there);
+        assert!(!table.properties().collected.may_have("ninth", item));
+    }
+    compare(&dump(&file.bytes(), &table), concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/properties.txt"));
 }
 
 #[test]

@@ -1,0 +1,179 @@
+//! Properties of tables from the Rust face: which tables a search finds, and what keeps the sets of items.
+
+use std::path::Path;
+
+use waxseal::{
+    Backup, CfOptions, ColumnFamily, CompactionFilter, Db, Durability, ErrorKind, FilterDecision, IngestOptions,
+    TableProperty, TableWriter, WriteOptions,
+};
+
+/// A row is a list of the ids of its columns, and the property of a table the set of these ids.
+fn columns() -> TableProperty {
+    TableProperty::new("columns", |_, value, add| {
+        value.split(|byte| *byte == b',').for_each(add);
+        Ok(())
+    })
+}
+
+/// Removes the column `x` of all rows.
+fn without_x() -> CompactionFilter {
+    CompactionFilter::new("without x", |_, value| {
+        let kept: Vec<&[u8]> = value.split(|byte| *byte == b',').filter(|id| *id != b"x").collect();
+        Ok(if kept.is_empty() { FilterDecision::Drop } else { FilterDecision::Change(kept.join(&b',')) })
+    })
+}
+
+fn options() -> CfOptions {
+    CfOptions { table_properties: vec![columns()], compaction_filter: Some(without_x()), ..CfOptions::default() }
+}
+
+/// Writes one table for each row.
+fn fill(db: &Db, cf: &ColumnFamily, rows: &[(&str, &str)]) {
+    for (key, value) in rows {
+        cf.put(key, value).unwrap();
+        db.flush().unwrap();
+    }
+}
+
+/// Returns the smallest keys of the tables that may have a column, sorted.
+fn found(cf: &ColumnFamily, id: &str) -> Vec<String> {
+    let tables = cf.files_with("columns", id).unwrap();
+    let mut keys: Vec<String> = tables.into_iter().map(|table| String::from_utf8(table.smallest).unwrap()).collect();
+    keys.sort();
+    keys
+}
+
+fn reopened(path: &Path) -> (Db, ColumnFamily) {
+    let db = Db::open(path).unwrap();
+    let cf = db.column_family("rows").unwrap();
+    (db, cf)
+}
+
+/// The purge of a dropped column: the filter runs over the tables that have it, and no other table is rewritten.
+#[test]
+fn a_column_is_purged_from_the_tables_that_have_it() {
+    let db = Db::memory().unwrap();
+    let cf = db.create_column_family("rows", options()).unwrap();
+    fill(&db, &cf, &[("a", "x,y"), ("b", "y,z"), ("c", "x")]);
+    assert_eq!((found(&cf, "x"), found(&cf, "y"), found(&cf, "q")), (args(&["a", "c"]), args(&["a", "b"]), args(&[])));
+    assert_eq!(cf.files_with("other", "x").unwrap().len(), 3, "a property that nobody collects");
+    let kept = cf.tables().unwrap().into_iter().find(|table| table.smallest == b"b").unwrap();
+    cf.compact_files(cf.files_with("columns", "x").unwrap().iter().map(|table| table.number)).unwrap();
+    assert_eq!(found(&cf, "x"), args(&[]));
+    assert!(cf.tables().unwrap().contains(&kept), "a table without the column was rewritten");
+    assert_eq!(cf.get("a").unwrap().unwrap(), "y");
+    assert_eq!((cf.get("b").unwrap().unwrap(), cf.get("c").unwrap()), ("y,z".as_bytes().into(), None));
+    // Merges of tables collect anew.
+    cf.compact().unwrap();
+    assert_eq!((found(&cf, "y").len(), found(&cf, "z").len(), found(&cf, "x").len()), (2, 1, 0));
+}
+
+fn args(keys: &[&str]) -> Vec<String> {
+    keys.iter().map(|key| (*key).to_owned()).collect()
+}
+
+#[test]
+fn copies_and_ingested_tables_keep_their_properties() {
+    let home = tempfile::tempdir().unwrap();
+    let at = |name: &str| home.path().join(name);
+    let db = Db::open(at("store")).unwrap();
+    let cf = db.create_column_family("rows", options()).unwrap();
+    fill(&db, &cf, &[("a", "x"), ("b", "y")]);
+    let mut writer = TableWriter::create(at("table"), &cf).unwrap();
+    writer.put("c", "x,z").unwrap();
+    writer.finish().unwrap();
+    db.ingest(&cf, &[at("table")], IngestOptions::default()).unwrap();
+    assert_eq!((found(&cf, "x"), found(&cf, "z")), (args(&["a", "c"]), args(&["c"])));
+    db.checkpoint(at("copy")).unwrap();
+    let id = db.backup(at("backups")).unwrap().id;
+    Backup::open(at("backups")).unwrap().restore(id, at("restored")).unwrap();
+    drop(cf);
+    db.close().unwrap();
+    // The stores are opened without the functions.
+    for copy in ["store", "copy", "restored"] {
+        let (db, cf) = reopened(&at(copy));
+        assert_eq!((found(&cf, "x"), found(&cf, "q")), (args(&["a", "c"]), args(&[])), "{copy}");
+        cf.put("d", "y").unwrap();
+        db.flush().unwrap();
+        assert_eq!(found(&cf, "q"), args(&["d"]), "{copy}: a table without the property");
+        drop(cf);
+        db.close().unwrap();
+    }
+}
+
+/// Returns the names of the blob files in a directory.
+#[expect(clippy::disallowed_methods, reason = "the names of the store's own files")]
+fn blob_files(dir: &Path) -> Vec<String> {
+    let names = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.filter(|name| name.ends_with(".val")).collect();
+    names.sort();
+    names
+}
+
+/// Blob files have items of their own, whether a commit, a flush or a collection of values wrote them, and a purge leaves
+/// no blob file that has the item.
+#[test]
+fn an_item_is_purged_from_blob_files() {
+    let home = tempfile::tempdir().unwrap();
+    let of = CfOptions { large_value_bytes: 64, ..options() };
+    let path = home.path().join("store");
+    let opened = || {
+        let db = Db::builder(&path).column_family("rows", of.clone()).open().unwrap();
+        let cf = db.column_family("rows").unwrap();
+        (db, cf)
+    };
+    let (db, cf) = opened();
+    let large = |id: &str| format!("{id},{}", "y".repeat(100));
+    // Four blob files: those of `a` with `aa`, of `b` and of `d` are written by commits, that of `c` by a flush, because
+    // its commit was synced.
+    cf.put("a", large("x")).unwrap();
+    cf.put("aa", large("w")).unwrap();
+    db.flush().unwrap();
+    cf.put("b", large("z")).unwrap();
+    db.flush().unwrap();
+    cf.put_with("c", large("x"), WriteOptions::new().durability(Durability::Sync)).unwrap();
+    cf.put("d", large("v")).unwrap();
+    db.flush().unwrap();
+    let before = blob_files(&path);
+    assert_eq!(before.len(), 4);
+    let all = || ["x", "w", "z", "v", "q"].map(|id| found(&cf, id).join(" "));
+    assert_eq!(all(), ["a c", "a", "b", "c", ""]);
+    drop(cf);
+    db.close().unwrap();
+    let (db, cf) = opened(); // the manifest has the items
+    let all = || ["x", "w", "z", "v", "q"].map(|id| found(&cf, id).join(" "));
+    assert_eq!(all(), ["a c", "a", "b", "c", ""]);
+    cf.compact_with("columns", "x").unwrap();
+    assert_eq!(found(&cf, "x"), args(&[]));
+    assert_eq!(cf.get("a").unwrap().unwrap(), "y".repeat(100));
+    for (key, id) in [("aa", "w"), ("b", "z"), ("d", "v")] {
+        assert_eq!((cf.get(key).unwrap().unwrap(), found(&cf, id).len()), (large(id).as_bytes().into(), 1));
+    }
+    let left = blob_files(&path);
+    assert_eq!(left.iter().filter(|name| before.contains(name)).count(), 2, "{before:?} {left:?}");
+    cf.compact_with("columns", "x").unwrap();
+    db.close().unwrap();
+    assert_eq!(*cf.compact_with("columns", "x").unwrap_err().kind(), ErrorKind::Closed);
+}
+
+#[test]
+fn properties_stay_while_a_store_is_open() {
+    let db = Db::memory().unwrap();
+    let cf = db.create_column_family("rows", options()).unwrap();
+    let changed = CfOptions { table_properties: Vec::new(), ..options() };
+    assert_eq!(*cf.set_options(changed).unwrap_err().kind(), ErrorKind::Invalid);
+    cf.set_options(CfOptions { level0_tables: 8, ..options() }).unwrap();
+    fill(&db, &cf, &[("a", "y")]);
+    assert_eq!((found(&cf, "y"), found(&cf, "x")), (args(&["a"]), args(&[])), "the functions stay");
+    cf.clear().unwrap();
+    cf.compact().unwrap();
+    assert_eq!(found(&cf, "y"), args(&[]));
+}
+
+#[test]
+fn invalid_properties_are_refused() {
+    let db = Db::memory().unwrap();
+    let twice = CfOptions { table_properties: vec![columns(), columns()], ..CfOptions::default() };
+    assert_eq!(*db.create_column_family("rows", twice).unwrap_err().kind(), ErrorKind::Invalid);
+    assert!(db.column_families().iter().all(|family| family.name() != "rows"));
+}
