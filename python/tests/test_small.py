@@ -95,6 +95,27 @@ def test_a_merge_operator_of_python(path):
         waxseal.associative(7)
 
 
+def test_a_failure_has_the_exception_of_its_own_operator(path):
+    def missing(_key, _base, _operands):
+        raise KeyError("of a compaction")
+
+    def divided(_key, _base, operands):
+        return b"%d" % (1 // int(operands[0]))
+
+    with waxseal.open(path) as db:
+        first = db.create_family("first", merge_operator=("test.missing", missing))
+        second = db.create_family("second", merge_operator=("test.divided", divided))
+        first.merge(b"k", b"1")
+        first.compact()  # keeps the operand, and raises nothing
+        second.merge(b"k", b"0")
+        with pytest.raises(waxseal.CallbackError, match="test.divided") as failed:
+            second[b"k"]
+        assert isinstance(failed.value.__cause__, ZeroDivisionError)
+        with pytest.raises(waxseal.CallbackError, match="test.missing") as failed:
+            first[b"k"]
+        assert isinstance(failed.value.__cause__, KeyError)
+
+
 def test_a_length_is_estimated(db):
     assert db.approximate_len() == 0
     db.update({b"%04d" % n: b"value" for n in range(1000)})
@@ -198,3 +219,32 @@ def test_a_format_level_is_raised_once(path):
                 db.upgrade(wrong)
     with waxseal.open(path, format_level=1) as db:
         assert db.format_level == 2
+
+
+def test_tables_are_found_by_their_properties(path):
+    def versions(_key, value):
+        if value == b"?":
+            raise ValueError("no version")
+        return [value[:1]]
+
+    with waxseal.open(path) as db:
+        users = db.create_family("users", table_properties={"versions": versions})
+
+        def found(item):
+            return sorted(table.smallest for table in users.files_with("versions", item))
+
+        for key, value in ((b"a", b"1 x"), (b"b", b"2 y")):
+            users[key] = value
+            db.flush()
+        assert (found(b"1"), found(b"2"), found(b"3")) == ([b"a"], [b"b"], [])
+        users[b"c"] = b"?"
+        db.flush()
+        assert (found(b"1"), found(b"3")) == ([b"a", b"c"], [b"c"])
+        users.compact_files([table.number for table in users.files_with("versions", b"1")])
+        users.compact_with("versions", b"3")
+        assert users[b"a"] == b"1 x"
+        for wrong in ({"versions": 7}, {7: versions}):
+            with pytest.raises(TypeError):
+                db.create_family("wrong", table_properties=wrong)
+        with pytest.raises(waxseal.InvalidArgument):
+            db.create_family("wrong", table_properties={"": versions})

@@ -59,7 +59,7 @@ from ._backup import Backup, BackupInfo, CreatedBackup
 from ._care import Damage, Digest, Loss, Pass, ProgressFunction, Report, Wanted
 from ._changes import Change, ChangeCursor, Changes
 from ._merge import MergeCallback, associative
-from ._options import Comparator, FilterFunction, Ring, Verify
+from ._options import Comparator, FilterFunction, PropertyFunction, Ring, Verify
 from ._registry import Event, Explanation, Place, Provenance, Registration
 from ._sealed import ETL, EXPIRY, LABELS, PROVENANCE, Entry, Record, labels_of, seal_of
 from ._tables import Case, Fence, Table

@@ -26,7 +26,7 @@ from ._sealed import (
     write_options,
 )
 
-from ._tables import Fence, Table, barred_tables_of, fences_of, tables_of
+from ._tables import Fence, Table, barred_tables_of, fences_of, tables_of, tables_with
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer, Self
@@ -399,6 +399,18 @@ class Family(ReadableFamily, Writable):
         chosen = [size(number, "number of a table") for number in numbers]
         array = (C.c_uint64 * len(chosen))(*chosen)
         self._handles.call("waxseal_compact_files", self._family.handle, array, len(chosen))
+
+    def files_with(self, property: str, item: Buffer) -> List[Table]:
+        """Returns the tables that may have an item of a property (`create_family`). No table with the item is missing: a
+        table may have the items of the blob files that it points into, and a file without the property may have any
+        item. Rows that are not flushed are in no table."""
+        return tables_with(self._handles, self._family.handle, property, item)
+
+    def compact_with(self, property: str, item: Buffer) -> None:
+        """Flushes, then compacts the tables that may have an item of a property (`files_with`). Values are moved out of the
+        blob files that may have it, so that none of these files is left, unless a value cannot be read."""
+        name, wanted = property.encode("utf-8"), _c.lent(item, "item")
+        self._handles.call("waxseal_compact_with", self._family.handle, name, len(name), wanted, len(wanted))
 
     def tables(self) -> List[Table]:
         """Returns the family's current table files, upper levels first."""

@@ -42,6 +42,17 @@ class associative:
 #: A merge function of either kind.
 MergeCallback = Union[MergeFunction, associative]
 
+#: Per thread: the exception of the merge function that failed last, and its text.
+_failures = threading.local()
+
+
+def take_raised(message: str) -> Optional[BaseException]:
+    """Returns the exception of the merge function that failed last on this thread, once, if an error with this message is
+    about it. A compaction that keeps the operands of a failed function raises no error, so the exception may be older."""
+    last: Tuple[Optional[BaseException], str] = getattr(_failures, "last", (None, ""))
+    _failures.last = (None, "")
+    return last[0] if last[1] in message else None
+
 
 class Operator:
     """A merge operator: its name, and the callback, which must live as long as a store uses it."""
@@ -54,18 +65,11 @@ class Operator:
         self.name = said[0].encode("utf-8")
         self._merge: Callable[..., bytes] = said[1]
         self._is_associative = isinstance(said[1], associative)
-        self._failures = threading.local()
         self._hook = _abi.waxseal_merge_fn(self._called)
 
     def arguments(self) -> Tuple[Any, ...]:
         """What the library wants to know, without a context."""
         return self.name, len(self.name), self._hook, self._is_associative, None, _NO_DESTROY
-
-    def take_raised(self) -> Optional[BaseException]:
-        """Returns the last exception of the function on this thread, once."""
-        raised: Optional[BaseException] = getattr(self._failures, "last", None)
-        self._failures.last = None
-        return raised
 
     def _called(
         self, _context: Any, key: int, key_len: int, base: Any, operands: Any, count: int, merged: Any, error: Any
@@ -80,8 +84,9 @@ class Operator:
         except BaseException as raised:
             if not isinstance(raised, Exception) and _interrupt.is_main_thread():
                 _interrupt.keep(raised)  # of a signal's handler
-            self._failures.last = raised
-            reason = f"{type(raised).__name__}: {raised}".encode("utf-8", "replace")
+            text = f"{type(raised).__name__}: {raised}"
+            _failures.last = (raised, text)
+            reason = text.encode("utf-8", "replace")
             error[0] = function("waxseal_error_create")(CALLBACK, reason, len(reason))
             return int(CALLBACK)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import os
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, Union
 
 from . import _abi, _interrupt
 from ._c import Owned, bytes_at, call, function, lent, made
 from ._errors import CALLBACK, Error, MakeError, make_error
-from ._merge import Operator
+from ._merge import Operator, take_raised
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -255,6 +255,9 @@ _NO_DESTROY = _abi.waxseal_destroy_fn(0)
 #: Decides on a value: True keeps it, False deletes its key, bytes replace it.
 FilterFunction = Callable[[bytes, bytes], Union[bool, bytes]]
 
+#: Returns the items of a key and its value, for a property of tables.
+PropertyFunction = Callable[[bytes, bytes], "Iterable[Buffer]"]
+
 
 class Filter:
     """A compaction filter: its name, and the callback, which must live as long as a store uses it."""
@@ -270,7 +273,7 @@ class Filter:
 
     def arguments(self) -> Tuple[Any, ...]:
         """What the library wants to know: it filters by values, without a context."""
-        return self.name, len(self.name), self._hook, False, None, _NO_DESTROY
+        return self.name, len(self.name), self._hook, None, _NO_DESTROY
 
     def _called(
         self, _context: Any, key: int, key_len: int, value: int, value_len: int, changed: Any, error: Any
@@ -294,6 +297,34 @@ class Filter:
             return int(CALLBACK)
 
 
+class Property:
+    """A property of tables: its name, and the callback, which must live as long as a store uses it."""
+
+    def __init__(self, said: Any) -> None:
+        name, collect = said
+        if not isinstance(name, str) or not callable(collect):
+            raise TypeError("a property is a name and a function of key and value")
+        self.name = name.encode("utf-8")
+        self._collect: PropertyFunction = collect
+        self._hook = _abi.waxseal_property_fn(self._called)
+
+    def arguments(self) -> Tuple[Any, ...]:
+        """What the library wants to know: it collects by values, without a context."""
+        return self.name, len(self.name), self._hook, None, _NO_DESTROY
+
+    def _called(self, _context: Any, key: int, key_len: int, value: int, value_len: int, error: Any) -> int:
+        """Called through ctypes, on a thread of the store. An exception leaves the file without the property."""
+        try:
+            for item in self._collect(bytes_at(key, key_len), bytes_at(value, value_len)):
+                new = lent(item, "item")
+                call("waxseal_property_add_item", new, len(new))
+            return 0
+        except BaseException as raised:
+            reason = f"{type(raised).__name__}: {raised}".encode("utf-8", "replace")
+            error[0] = function("waxseal_error_create")(CALLBACK, reason, len(reason))
+            return int(CALLBACK)
+
+
 class Opening:
     """Options of an open, with the callbacks of the store."""
 
@@ -304,7 +335,7 @@ class Opening:
         self._path = path
         self.options = made("waxseal_options_create", destroy="waxseal_options_destroy", make=make)
         self.orders: List[Order] = []
-        self.filters: List[Filter] = []
+        self.filters: List[Union[Filter, Property]] = []
         self.operators: List[Operator] = []
         for name, value in settings.items():
             if value is not None:
@@ -314,7 +345,7 @@ class Opening:
         """Returns the exception of a status; a failed callback's own exception becomes the cause."""
         error = self._make(code, message, *story)
         if code == CALLBACK:
-            raised = [order.raised for order in self.orders] + [one.take_raised() for one in self.operators]
+            raised = [take_raised(message)] + [order.raised for order in self.orders]
             error.__cause__ = next(filter(None, raised), None)
         if isinstance(error, Error) and self._path is not None:
             error.filename = self._path if error.file is None else os.path.join(self._path, error.file)
@@ -437,6 +468,10 @@ def set_family_options(options: Owned, settings: Mapping[str, Any], make: MakeEr
         elif name == "prefix_extractor":
             text = _text(value, name)
             call("waxseal_family_options_set_prefix_extractor", options.handle, text, len(text), make=make)
+            continue
+        elif name == "table_properties":
+            for one in value:
+                call("waxseal_family_options_add_table_property", options.handle, *one.arguments(), make=make)
             continue
         elif name == "merge_operator":
             call("waxseal_family_options_set_merge_operator", options.handle, *_merge_operator(value), make=make)

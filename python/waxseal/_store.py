@@ -10,7 +10,7 @@ import errno
 import json
 import os
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Dict, Iterable, List, NamedTuple, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple, Union
 
 from . import _abi, _c
 from ._backup import CreatedBackup, create_backup
@@ -28,6 +28,8 @@ from ._options import (
     FilterFunction,
     Opening,
     Order,
+    Property,
+    PropertyFunction,
     Verify,
     family_options,
     format_level,
@@ -162,6 +164,7 @@ class DB(Family, Asker, Transacting, ChangeFeed):
         comparator: Optional[Tuple[str, Comparator]] = None,
         merge_operator: Optional[Union[str, Tuple[str, Union[Buffer, MergeCallback]]]] = None,
         compaction_filter: Optional[Tuple[str, FilterFunction]] = None,
+        table_properties: Optional[Mapping[str, PropertyFunction]] = None,
     ) -> Family:
         """Creates a family with its own options. Raises InvalidArgument if it exists.
 
@@ -183,6 +186,10 @@ class DB(Family, Asker, Transacting, ChangeFeed):
         `compaction_filter` is a name, and a function of key and value that compactions call for values that no snapshot
         sees. It returns True to keep the value, False to delete the key, or bytes to change the value. If it raises, the
         value stays. A later `open` of the store needs it among its `compaction_filters`, or keeps all values.
+
+        `table_properties` are functions by name, of key and value, which return items: bytes that `Family.files_with`
+        finds tables by. They are called for each value that is written into a table or a blob file, and are not stored:
+        tables that a later open writes have no properties, and `files_with` returns all of them.
         """
         settings = {key: value for key, value in locals().items() if key not in ("self", "name", "__class__")}
         if comparator is not None:
@@ -194,6 +201,9 @@ class DB(Family, Asker, Transacting, ChangeFeed):
         if compaction_filter is not None:
             settings["compaction_filter"] = filter = Filter(compaction_filter)
             self._handles.filters.append(filter)
+        if table_properties is not None:
+            settings["table_properties"] = properties = [Property(pair) for pair in table_properties.items()]
+            self._handles.filters.extend(properties)
         options = family_options(settings, self._handles.make)
         encoded = encoded_name(name)
         family = self._handles.made(

@@ -5,13 +5,16 @@ from __future__ import annotations
 import ctypes as C
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Tuple, TypeVar, Union
 
 from . import _abi, _c
 from ._care import text_of
 from ._errors import VERDICTS
 from ._handles import Handles
 from ._registry import fields_of, moment_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 T = TypeVar("T")
 
@@ -71,10 +74,12 @@ class Case:
 _KINDS = {_abi.WAXSEAL_CASE_TABLE: "table", _abi.WAXSEAL_CASE_SPAN: "span"}
 
 
-def _listed(handles: Handles, what: str, kind: str, of: int, read: Callable[[C.c_void_p, int], T]) -> List[T]:
+def _listed(
+    handles: Handles, what: str, kind: str, of: Union[int, Tuple[Any, ...]], read: Callable[[C.c_void_p, int], T]
+) -> List[T]:
     """Returns the content of the list that the function `what` creates, read index by index."""
     found = C.c_void_p()
-    handles.call(what, of, C.byref(found))
+    handles.call(what, *(of if isinstance(of, tuple) else (of,)), C.byref(found))
     try:
         return [read(found, at) for at in range(_c.function(f"waxseal_{kind}_count")(found))]
     finally:
@@ -91,6 +96,13 @@ def _table(tables: C.c_void_p, at: int) -> Table:
 def tables_of(handles: Handles, family: int) -> List[Table]:
     """Returns the table files of a family."""
     return _listed(handles, "waxseal_tables", "tables", family, _table)
+
+
+def tables_with(handles: Handles, family: int, property: str, item: Buffer) -> List[Table]:
+    """Returns the table files of a family that may have an item of a property."""
+    name, wanted = property.encode("utf-8"), _c.lent(item, "item")
+    which = (family, name, len(name), wanted, len(wanted))
+    return _listed(handles, "waxseal_tables_with", "tables", which, _table)
 
 
 def barred_tables_of(handles: Handles, family: int) -> List[Table]:

@@ -186,6 +186,10 @@ pub(crate) enum Verb {
         /// Compact the table with this number alone, and what it overlaps in the next level. May be repeated.
         #[arg(long = "file", value_name = "NUMBER")]
         files: Vec<u64>,
+        /// Compact the tables that may have this item of a property alone, as `--file` does, and move values out of
+        /// such blob files. May be repeated.
+        #[arg(long = "with", value_name = "NAME=ITEM", value_parser = property_item)]
+        with: Vec<(String, String)>,
     },
     /// Make a copy of the store in a new directory.
     Checkpoint { dest: PathBuf },
@@ -696,6 +700,12 @@ pub(crate) fn dump_format(dest: &Path, said: Option<Format>) -> Format {
 /// A store's id, as messages print it.
 fn store_id(digits: &str) -> Result<StoreUid, &'static str> {
     StoreUid::parse(digits).ok_or("a store's id has 32 hexadecimal digits")
+}
+
+/// An item of a property, as in `NAME=ITEM`.
+fn property_item(text: &str) -> Result<(String, String), &'static str> {
+    let (name, item) = text.split_once('=').ok_or("a property and its item are given as NAME=ITEM")?;
+    Ok((name.to_owned(), item.to_owned()))
 }
 
 #[cfg(test)]

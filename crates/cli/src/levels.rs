@@ -22,12 +22,20 @@ pub(crate) fn levels(args: &Args, output: &mut Output) -> Result<Exit, Failure> 
     Ok(Exit::Ok)
 }
 
-pub(crate) fn compact(args: &Args, files: &[u64], output: &mut Output) -> Result<Exit, Failure> {
+pub(crate) fn compact(
+    args: &Args,
+    files: &[u64],
+    with: &[(String, String)],
+    output: &mut Output,
+) -> Result<Exit, Failure> {
     let db = open_to_change(args)?;
     let family = existing_family(&db, &args.cf)?;
-    match files {
-        [] => family.compact()?,
-        files => family.compact_files(files.iter().copied())?,
+    match files.is_empty() && with.is_empty() {
+        true => family.compact()?,
+        false => family.compact_files(files.iter().copied())?,
+    }
+    for (property, item) in with {
+        family.compact_with(property, item)?;
     }
     let levels = levels_of(&db, &args.cf);
     db.close()?;

@@ -91,7 +91,7 @@ fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
         Verb::Families { all, rows } => stats::families(args, *all, *rows, output),
         Verb::Options { changes } => family_options::options(args, changes, output),
         Verb::Levels => levels::levels(args, output),
-        Verb::Compact { files } => levels::compact(args, files, output),
+        Verb::Compact { files, with } => levels::compact(args, files, with, output),
         Verb::Checkpoint { dest } => levels::checkpoint(args, dest, output),
         Verb::Upgrade { level } => levels::upgrade(args, *level, output),
         Verb::Backup { dest, rate, keep } => backup::backup(args, dest, *rate, *keep, output),

@@ -1398,6 +1398,20 @@ typedef int32_t (*waxseal_merge_fn)(void *context,
                                     waxseal_error_t **error);
 
 /**
+ * Collects the items of one value or merge operand: calls `waxseal_property_add_item` for each, and returns
+ * `WAXSEAL_OK`. Any other status is a failure: the file is left without the property. All inputs are valid during the
+ * call only.
+ *
+ * Called on any thread, concurrently. It must not call the store whose records it gets.
+ */
+typedef int32_t (*waxseal_property_fn)(void *context,
+                                       const uint8_t *key,
+                                       size_t key_len,
+                                       const uint8_t *value,
+                                       size_t value_len,
+                                       waxseal_error_t **error);
+
+/**
  * Interrupt function, called about every 10 ms by long calls of the thread that set it, on that thread. It returns 0
  * to continue; any other value stops the call with `WAXSEAL_INTERRUPTED`. It must not call the library with an object
  * of a store, and must not end its thread.
@@ -3194,6 +3208,32 @@ int32_t waxseal_options_set_verify_scans(waxseal_options_t *options, int32_t pol
 int32_t waxseal_options_destroy(waxseal_options_t *options);
 
 /**
+ * Adds a property that is collected of each table and blob file of the family: a set of items by name, for
+ * `waxseal_tables_with` and `waxseal_compact_with`. A family has at most 16 properties. `name` is UTF-8, of 1 to 255
+ * bytes. Names and functions are not stored: a file that is written without the function has no such property. Unless
+ * `destroy` is null, it destroys `context` once the options and all stores that use them are gone, or if this call
+ * fails.
+ *
+ * One thread at a time. Errors: `WAXSEAL_INVALID` for a name that is not UTF-8, and for a null function. An invalid
+ * name is an error of the open, or of the family's creation.
+ */
+int32_t waxseal_family_options_add_table_property(waxseal_family_options_t *options,
+                                                  const uint8_t *name,
+                                                  size_t name_len,
+                                                  waxseal_property_fn property,
+                                                  void *context,
+                                                  waxseal_destroy_fn destroy,
+                                                  waxseal_error_t **error);
+
+/**
+ * Adds an item to the property whose function is running on this thread. Items of a file that need more than 4,096
+ * bytes together leave the file without the property.
+ *
+ * Thread-safe. Errors: `WAXSEAL_INVALID` outside of such a function.
+ */
+int32_t waxseal_property_add_item(const uint8_t *item, size_t item_len, waxseal_error_t **error);
+
+/**
  * Maximum number of table and blob files that are open at the same time. Above it, the least recently read file is
  * closed, and its next read reopens it. Default 0: a limit that leaves half of the process's descriptor limit to the
  * application.
@@ -3707,6 +3747,21 @@ int32_t waxseal_compact_range(waxseal_family_t *family, const waxseal_range_t *r
  * anything is compacted, and for a quarantined table.
  */
 int32_t waxseal_compact_files(waxseal_family_t *family, const uint64_t *numbers, size_t count, waxseal_error_t **error);
+
+/**
+ * Flushes the family, then compacts the tables that may have an item of a property (`waxseal_tables_with`), as
+ * `waxseal_compact_files` does. Values are moved out of the blob files that may have it, so that none of these files
+ * is left, unless a value cannot be read.
+ *
+ * Thread-safe. Errors: as of `waxseal_compact`; `WAXSEAL_INVALID` for a property that is not UTF-8, and for a
+ * quarantined table.
+ */
+int32_t waxseal_compact_with(waxseal_family_t *family,
+                             const uint8_t *property,
+                             size_t property_len,
+                             const uint8_t *item,
+                             size_t item_len,
+                             waxseal_error_t **error);
 
 /**
  * Returns the approximate bytes of the store's files that hold records of a range. Memtables are not counted. `range`
@@ -6105,6 +6160,22 @@ int32_t waxseal_drain_events(waxseal_db_t *db, waxseal_error_t **error);
  * `WAXSEAL_CLOSED`.
  */
 int32_t waxseal_tables(const waxseal_family_t *family, waxseal_tables_t **tables, waxseal_error_t **error);
+
+/**
+ * Returns the tables that may have an item of a property, upper levels first. No table with the item is missing: a
+ * table may have the items of the blob files that it points into, and a file without the property may have any item.
+ * Records that are not flushed are in no table. Opens each table that is not open.
+ *
+ * Thread-safe. On success the caller owns `*tables` and frees it with `waxseal_tables_destroy`. Errors:
+ * `WAXSEAL_CLOSED`, `WAXSEAL_IO`.
+ */
+int32_t waxseal_tables_with(const waxseal_family_t *family,
+                            const uint8_t *property,
+                            size_t property_len,
+                            const uint8_t *item,
+                            size_t item_len,
+                            waxseal_tables_t **tables,
+                            waxseal_error_t **error);
 
 /**
  * Returns the family's damaged tables that are excluded from compaction until they are repaired.

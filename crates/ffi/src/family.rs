@@ -167,6 +167,17 @@ calls! {
         with(family.cast_const(), |family| Ok(family.compact_files(numbers)?))
     }
 
+    /// Flushes the family, then compacts the tables that may have an item of a property (`waxseal_tables_with`), as
+    /// `waxseal_compact_files` does. Values are moved out of the blob files that may have it, so that none of these files
+    /// is left, unless a value cannot be read.
+    ///
+    /// Thread-safe. Errors: as of `waxseal_compact`; `WAXSEAL_INVALID` for a property that is not UTF-8, and for a
+    /// quarantined table.
+    fn waxseal_compact_with(family: *mut waxseal_family_t, bytes property, bytes item) {
+        let (property, item) = (property.text("property")?, item.bytes("item")?);
+        with(family.cast_const(), |family| Ok(family.compact_with(property, item)?))
+    }
+
     /// Returns the approximate bytes of the store's files that hold records of a range. Memtables are not counted.
     /// `range` may be null: all keys.
     ///

@@ -13,6 +13,7 @@ use crate::handle::{HandleKind, handle, issue, with_mut};
 use crate::key_order::Given;
 use crate::merge_function::GivenOperator;
 use crate::options::{compression, set_calling, verify, waxseal_options_t};
+use crate::property_function::GivenProperty;
 use crate::reentry::Caller;
 
 /// Seals are stored in a column if a codec compresses the block, otherwise after their records.
@@ -38,6 +39,7 @@ pub(crate) struct FamilyOptions {
     order: Option<Arc<Given>>,
     merge: Option<Arc<GivenOperator>>,
     filter: Option<Arc<GivenFilter>>,
+    properties: Vec<Arc<GivenProperty>>,
     /// The options as `waxseal_family_get_options` found them, or as the last change left them.
     found: Option<Found>,
 }
@@ -57,11 +59,13 @@ impl FamilyOptions {
         let is_bound = (self.order.is_none() && !self.options.order.is_bytewise())
             || (self.merge.is_none()
                 && self.options.merge_operator.as_ref().is_some_and(|one| !one.name().starts_with("wax.")))
-            || (self.filter.is_none() && self.options.compaction_filter.is_some());
+            || (self.filter.is_none() && self.options.compaction_filter.is_some())
+            || !self.options.table_properties.is_empty();
         match self.found.as_ref().is_some_and(|found| Some(found.store) != store) && is_bound {
             false => Ok(()),
             true => Err(Failure::invalid(
-                "the options are those of another store's family: set comparator, merge operator and compaction filter anew",
+                "the options are those of another store's family: set comparator, merge operator, compaction filter and \
+                 properties anew",
             )),
         }
     }
@@ -77,6 +81,7 @@ impl FamilyOptions {
         if let Some(given) = &self.filter {
             options.compaction_filter = Some(given.filter_of(caller));
         }
+        options.table_properties.extend(self.properties.iter().map(|given| given.property_of(caller)));
         options
     }
 }
@@ -173,6 +178,14 @@ pub(crate) fn set_operator(options: *mut waxseal_family_options_t, operator: Mer
 pub(crate) fn set_custom_operator(options: *mut waxseal_family_options_t, given: Arc<GivenOperator>) -> Result<()> {
     with_mut(options.cast_const(), |options: &mut FamilyOptions| {
         options.merge = Some(given);
+        Ok(())
+    })
+}
+
+/// Adds a property of tables.
+pub(crate) fn add_property(options: *mut waxseal_family_options_t, given: Arc<GivenProperty>) -> Result<()> {
+    with_mut(options.cast_const(), |options: &mut FamilyOptions| {
+        options.properties.push(given);
         Ok(())
     })
 }

@@ -53,12 +53,14 @@ pub mod bytes;
 pub mod filter_function;
 pub mod key_order;
 pub mod merge_function;
+pub mod property_function;
 
 pub mod compaction_filter;
 pub mod comparator;
 pub mod family_options;
 pub mod merge;
 pub mod options;
+pub mod table_property;
 pub mod tuning;
 pub mod write_options;
 

@@ -70,6 +70,19 @@ calls! {
         give(tables.needed("tables")?, with(family, |family| Ok(family.tables()?))?)
     }
 
+    /// Returns the tables that may have an item of a property, upper levels first. No table with the item is missing: a
+    /// table may have the items of the blob files that it points into, and a file without the property may have any item.
+    /// Records that are not flushed are in no table. Opens each table that is not open.
+    ///
+    /// Thread-safe. On success the caller owns `*tables` and frees it with `waxseal_tables_destroy`. Errors:
+    /// `WAXSEAL_CLOSED`, `WAXSEAL_IO`.
+    fn waxseal_tables_with(
+        family: *const waxseal_family_t, bytes property, bytes item, out tables: *mut *mut waxseal_tables_t,
+    ) {
+        let (property, item) = (property.text("property")?, item.bytes("item")?);
+        give(tables.needed("tables")?, with(family, |family| Ok(family.files_with(property, item)?))?)
+    }
+
     /// Returns the family's damaged tables that are excluded from compaction until they are repaired.
     ///
     /// Thread-safe. On success the caller owns `*tables` and frees it with `waxseal_tables_destroy`. Errors:

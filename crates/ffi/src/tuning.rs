@@ -99,9 +99,10 @@ mod tests {
         ("merge_operator", "waxseal_options_add_merge_operator"),
         ("provider", "waxseal_options_add_provider"),
     ];
-    const NOT_OF_A_FAMILY: [(&str, &str); 5] = [
+    const NOT_OF_A_FAMILY: [(&str, &str); 6] = [
         ("order", "waxseal_family_options_set_comparator"),
         ("filter_policy", "filters of a caller's own are LevelDB's: libwaxseal_leveldb has them"),
+        ("table_properties", "waxseal_family_options_add_table_property"),
         ("key_ends_in_seqno", "for layers above the engine"),
         ("system", "likewise"),
         ("part_blocks", "for tests, which want ranges of a table that are small"),

@@ -130,6 +130,65 @@ static void chosen_tables_are_compacted(void) {
     end_store(db, family);
 }
 
+/* The first byte of a value is its item. The value `?` fails. */
+static int32_t first_byte(
+    void *context, const uint8_t *key, size_t key_len, const uint8_t *value, size_t value_len, waxseal_error_t **failure
+) {
+    (void)key, (void)key_len;
+    ++*(int *)context;
+    if (value_len == 1 && *value == '?') {
+        *failure = waxseal_error_create(WAXSEAL_INVALID, LIT("no item"));
+        return WAXSEAL_INVALID;
+    }
+    return waxseal_property_add_item(value, value_len > 0 ? 1 : 0, failure);
+}
+
+static void property_ends(void *context) {
+    *(int *)context = -1;
+}
+
+static size_t tables_with(waxseal_family_t *family, const char *item) {
+    waxseal_tables_t *tables = NULL;
+    size_t count;
+    CHECK_OK(waxseal_tables_with(family, LIT("first"), STR(item), &tables, &error));
+    count = waxseal_tables_count(tables);
+    CHECK_OK(waxseal_tables_destroy(tables));
+    return count;
+}
+
+static void tables_are_found_by_their_properties(void) {
+    waxseal_family_t *family = NULL, *other = NULL;
+    waxseal_db_t *db = memory_store(&other);
+    waxseal_family_options_t *options = NULL;
+    waxseal_tables_t *tables = NULL;
+    int calls = 0, unused = 0;
+    CHECK_OK(waxseal_family_options_create(&options, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_family_options_add_table_property(options, LIT("first"), NULL, &unused, property_ends,
+                                                                          &error));
+    CHECK_NUMBER(-1, unused);
+    CHECK_OK(waxseal_family_options_add_table_property(options, LIT("first"), first_byte, &calls, property_ends, &error));
+    CHECK_OK(waxseal_family_create(db, LIT("with properties"), options, &family, &error));
+    CHECK_OK(waxseal_family_options_destroy(options));
+    CHECK_OK(waxseal_put(family, LIT("a"), LIT("x"), &error));
+    CHECK_OK(waxseal_flush(db, &error));
+    CHECK_OK(waxseal_put(family, LIT("b"), LIT("y"), &error));
+    CHECK_OK(waxseal_flush(db, &error));
+    CHECK_NUMBER(2, calls);
+    CHECK(tables_with(family, "x") == 1 && tables_with(family, "y") == 1 && tables_with(family, "z") == 0);
+    CHECK_OK(waxseal_put(family, LIT("c"), LIT("?"), &error));
+    CHECK_OK(waxseal_flush(db, &error));
+    CHECK(tables_with(family, "x") == 2 && tables_with(family, "z") == 1);
+    CHECK_OK(waxseal_compact_with(family, LIT("first"), LIT("x"), &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_compact_with(family, LIT("\xff"), LIT("x"), &error));
+    CHECK(tables_with(family, "x") >= 1 && tables_with(family, "y") >= 1);
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_property_add_item((const uint8_t *)"x", 1, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_tables_with(family, LIT("first"), LIT("x"), NULL, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_tables_with(family, LIT("\xff"), LIT("x"), &tables, &error));
+    CHECK_OK(waxseal_family_destroy(family));
+    end_store(db, other);
+    CHECK_NUMBER(-1, calls);
+}
+
 static void a_fence_is_told_where_it_stands(void) {
     const char *path = damaged_store();
     waxseal_family_t *family = NULL;
@@ -231,6 +290,7 @@ static void options_of_a_family_are_heard(void) {
 int main(void) {
     RUN(tables_are_listed);
     RUN(chosen_tables_are_compacted);
+    RUN(tables_are_found_by_their_properties);
     RUN(a_fence_is_told_where_it_stands);
     RUN(a_table_that_is_left_alone_is_told);
     RUN(options_of_a_family_are_heard);

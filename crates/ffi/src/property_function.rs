@@ -1,0 +1,95 @@
+//! Properties of tables that a caller supplies, as the engine calls them.
+//!
+//! A callback is called by flushes and compactions, and by commits that write into blob files. It passes items to `waxseal_property_add_item`, which belongs to the
+//! callback that runs on the thread. If it fails, its file is left without the property.
+
+use std::cell::RefCell;
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use face::{PropertyFailure, TableProperty};
+
+use crate::callback::{Context, try_ask};
+use crate::error::waxseal_error_t;
+use crate::failure::{Failed, Failure, Result};
+use crate::lent::{Lent, waxseal_slice_t};
+use crate::reentry::Caller;
+
+/// Collects the items of one value or merge operand: calls `waxseal_property_add_item` for each, and returns
+/// `WAXSEAL_OK`. Any other status is a failure: the file is left without the property. All inputs are valid during the
+/// call only.
+///
+/// Called on any thread, concurrently. It must not call the store whose records it gets.
+pub type waxseal_property_fn = Option<
+    unsafe extern "C" fn(
+        context: *mut c_void,
+        key: *const u8,
+        key_len: usize,
+        value: *const u8,
+        value_len: usize,
+        error: *mut *mut waxseal_error_t,
+    ) -> i32,
+>;
+
+/// The function of `waxseal_property_fn`, not null.
+type PropertyFunction =
+    unsafe extern "C" fn(*mut c_void, *const u8, usize, *const u8, usize, *mut *mut waxseal_error_t) -> i32;
+
+thread_local! {
+    /// The items of the callback that runs on this thread; `None` outside of one.
+    static ITEMS: RefCell<Option<Vec<Vec<u8>>>> = const { RefCell::new(None) };
+}
+
+/// A property that a caller supplied, for any stores.
+pub(crate) struct GivenProperty {
+    name: String,
+    function: PropertyFunction,
+    context: Context,
+}
+
+impl GivenProperty {
+    /// Validates the caller's property. On an error the context is destroyed.
+    pub(crate) fn new(name: Lent<'_>, function: waxseal_property_fn, context: Context) -> Result<Arc<GivenProperty>> {
+        let name = name.text("name of the property")?.to_owned();
+        let function = function.ok_or_else(|| Failure::invalid("the property's function is a null pointer"))?;
+        Ok(Arc::new(GivenProperty { name, function, context }))
+    }
+
+    /// Returns the property for one store.
+    pub(crate) fn property_of(self: &Arc<GivenProperty>, caller: &Caller) -> TableProperty {
+        let (given, caller) = (Arc::clone(self), caller.clone());
+        TableProperty::new(&self.name, move |key, value, add| given.collect(&caller, key, value, add))
+    }
+
+    fn collect(
+        &self,
+        caller: &Caller,
+        key: &[u8],
+        value: &[u8],
+        add: &mut dyn FnMut(&[u8]),
+    ) -> std::result::Result<(), PropertyFailure> {
+        let before = ITEMS.replace(Some(Vec::new()));
+        let asked = try_ask(caller, |error| {
+            let (key, value, context) = (waxseal_slice_t::of(key), waxseal_slice_t::of(value), self.context.get());
+            // SAFETY: the header states the arguments and their lifetime; the context came with the function.
+            unsafe { (self.function)(context, key.data, key.len, value.data, value.len, error) }
+        });
+        let items = ITEMS.replace(before).unwrap_or_default();
+        match asked? {
+            0 => items.iter().for_each(|item| add(item)),
+            other => return Err(Failed(format!("it answered {other}")).into()),
+        }
+        Ok(())
+    }
+}
+
+/// Adds an item to the callback that runs on this thread.
+pub(crate) fn add_item(item: &[u8]) -> Result<()> {
+    ITEMS.with_borrow_mut(|items| match items {
+        Some(items) => {
+            items.push(item.to_vec());
+            Ok(())
+        }
+        None => Err(Failure::invalid("no function of a property is running on this thread")),
+    })
+}
