@@ -51,6 +51,9 @@ fn snapshots_and_transactions_keep_what_a_filter_drops() {
     let metrics = db.metrics();
     assert_eq!((metrics.filter_dropped, metrics.filter_changed, metrics.filter_failures), (2, 1, 0));
     assert!(metrics.to_string().contains("filters dropped 2, changed 1"), "{metrics}");
+    let events = db.session("auditor").unwrap().query_all("engine:compaction", "Engine.Compact").unwrap();
+    let shown = format!("{events:?}");
+    assert!(shown.contains(r#"("filter_dropped", "2")"#) && shown.contains(r#"("filter_changed", "1")"#), "{shown}");
     let report = db.verify(VerifyOptions::default()).unwrap();
     assert_eq!((report.corrupted, report.missing), (0, 0));
 }
@@ -91,4 +94,34 @@ fn a_store_opens_without_its_filter_and_keeps_everything() {
     let cf = db.column_family("default").unwrap();
     cf.compact().unwrap();
     assert_eq!(cf.get("k").unwrap(), None);
+}
+
+/// Options that an open without the function has returned hold the filter's name alone: they hide no function that a later
+/// open has, and do not replace the stored name.
+#[test]
+fn options_with_a_name_alone_hide_no_filter() {
+    let home = tempfile::tempdir().unwrap();
+    let db = Db::open(home.path()).unwrap();
+    let cf = family(&db);
+    let other = CompactionFilter::new("others", |_, _| Ok(FilterDecision::Keep));
+    let with_other = CfOptions { compaction_filter: Some(other), ..CfOptions::default() };
+    db.create_column_family("other", with_other).unwrap();
+    cf.put("k", "old").unwrap();
+    drop(cf);
+    db.close().unwrap();
+    let db = Db::open(home.path()).unwrap();
+    let of = |name: &str| CfOptions::clone(&db.column_family(name).unwrap().options());
+    let (named, others) = (of("filtered"), of("other"));
+    assert!(named.compaction_filter.as_ref().is_some_and(|filter| filter.name() == "ages" && !filter.is_known()));
+    db.close().unwrap();
+    for options in [named, CfOptions { merge_operator: Some(MergeOperator::append("")), ..others }] {
+        let builder = Db::builder(home.path()).compaction_filter(filter());
+        let db = builder.column_family("filtered", options).open().unwrap();
+        let cf = db.column_family("filtered").unwrap();
+        cf.put("l", "raw").unwrap();
+        cf.compact().unwrap();
+        assert_eq!((cf.get("k").unwrap(), cf.get("l").unwrap().unwrap()), (None, b"done"[..].into()));
+        drop(cf);
+        db.close().unwrap();
+    }
 }

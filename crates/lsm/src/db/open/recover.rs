@@ -489,7 +489,9 @@ impl Opening<'_> {
                 false => 0, // opening a store never raises its format version
             };
             let merge_operator = self.merge_operator_of(stored, options.merge_operator)?;
-            let compaction_filter = options.compaction_filter.or_else(|| self.stored_filter(stored));
+            // Options that an open without the filter's function has returned have its name alone.
+            let filter = options.compaction_filter.filter(CompactionFilter::is_known);
+            let compaction_filter = filter.or_else(|| self.stored_filter(stored));
             return match options.order.name() == stored.comparator {
                 true => Ok(CfOptions { large_value_bytes, merge_operator, compaction_filter, ..options }),
                 false => Err(mismatch(stored, Some(options.order.name()))),
@@ -560,7 +562,7 @@ impl Opening<'_> {
     /// ones.
     fn new_compaction_filters<'s>(&'s self, state: &'s ManifestState) -> impl Iterator<Item = EditChange> + 's {
         state.families.values().filter_map(|stored| {
-            let filter = self.options(&stored.name)?.compaction_filter?;
+            let filter = self.options(&stored.name)?.compaction_filter.filter(CompactionFilter::is_known)?;
             let name = filter.name().to_owned();
             let is_new = stored.compaction_filter.as_ref() != Some(&name);
             is_new.then_some(EditChange::CompactionFilterNamed { family: stored.id, name })
