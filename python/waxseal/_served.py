@@ -133,8 +133,8 @@ class ServedFiles:
         self._request("PUT", path, body=content)
 
     def append(self, path: Any, content: bytes) -> None:
-        """Appends in portions of 4 MiB, each of which is one step."""
-        for start in range(0, len(content), _APPENDED):
+        """Appends in portions of 4 MiB, each of which is one step. Without content, creates the file."""
+        for start in range(0, max(1, len(content)), _APPENDED):
             self._request("POST", path, body=content[start : start + _APPENDED])
 
     def writer(self, path: Any, *, exclusive: bool = False) -> ServedWriter:

@@ -48,7 +48,7 @@ impl Source for Listing {
         }
         while page.len() < PART {
             match self.list.next() {
-                Some(entry) => page += &row(&entry?),
+                Some(entry) => page += &row(&entry?, self.path.is_empty()),
                 None => {
                     page += "</table>\n";
                     self.place = Place::End;
@@ -69,10 +69,12 @@ fn head(path: &[u8]) -> String {
     )
 }
 
-fn row(entry: &DirEntry) -> String {
+fn row(entry: &DirEntry, is_in_root: bool) -> String {
     let metadata = &entry.metadata;
     let slash = if metadata.is_directory() { "/" } else { "" };
     let (name, link) = (escape(&entry.name), url_path::encode(&entry.name));
+    // The URL `/metrics` is that of the counters.
+    let more = if is_in_root && entry.name == b"metrics" && !metadata.is_directory() { "/" } else { "" };
     let kind = match metadata.kind {
         FileKind::File => metadata.size.to_string(),
         FileKind::Directory => String::new(),
@@ -82,7 +84,7 @@ fn row(entry: &DirEntry) -> String {
     };
     let seconds = u64::try_from(metadata.mtime / 1_000_000_000).unwrap_or(0).min(253_402_300_799);
     let time = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(seconds));
-    format!("<tr><td><a href=\".{link}{slash}\">{name}{slash}</a><td>{kind}<td>{time}\n")
+    format!("<tr><td><a href=\".{more}{link}{slash}\">{name}{slash}</a><td>{kind}<td>{time}\n")
 }
 
 /// Returns text that HTML shows as it is. Control characters, and bytes that are no UTF-8, are shown as `U+FFFD`.
@@ -129,6 +131,21 @@ mod tests {
         assert!(page.contains("<a href=\"./%22%27%26\">&quot;&#39;&amp;</a>"), "{page}");
         assert!(page.contains("<a href=\"./%FF%0A%E2%80%AE\">\u{fffd}\u{fffd}\u{fffd}</a>"), "{page}");
         assert!(page.contains("<a href=\"./javascript%3Ax\">javascript:x</a>"), "{page}");
+    }
+
+    #[test]
+    fn a_file_beside_the_counters_is_linked_past_them() {
+        let fs = FileStore::open(&waxseal::Db::memory().unwrap(), "files").unwrap();
+        fs.mkdir("d").unwrap();
+        for (path, directory, link) in
+            [("metrics", "", "href=\".//metrics\""), ("d/metrics", "d", "href=\"./metrics\"")]
+        {
+            fs.write(path, "").unwrap();
+            let mut listing = Listing::new(directory.into(), fs.list(directory).unwrap());
+            let page = listing.next().unwrap().unwrap();
+            let page = String::from_utf8_lossy(&page);
+            assert!(page.contains(link), "{page}");
+        }
     }
 
     #[test]

@@ -78,6 +78,11 @@ pub(crate) fn range_applies(headers: &HeaderMap, found: &Metadata) -> bool {
     }
 }
 
+/// Returns true if a change has a condition.
+pub(crate) fn is_conditional(headers: &HeaderMap) -> bool {
+    [IF_MATCH, IF_NONE_MATCH, IF_UNMODIFIED_SINCE].iter().any(|name| headers.contains_key(name))
+}
+
 /// Returns the condition of a change: the store still holds the content that was compared with the headers. `None` if
 /// the headers do not match that content.
 pub(crate) fn of_change(headers: &HeaderMap, found: Option<&Metadata>) -> Option<Condition> {
@@ -90,8 +95,7 @@ pub(crate) fn of_change(headers: &HeaderMap, found: Option<&Metadata>) -> Option
     if is_excluded || is_another(headers, found) {
         return None;
     }
-    let is_conditional = [IF_MATCH, IF_NONE_MATCH, IF_UNMODIFIED_SINCE].iter().any(|name| headers.contains_key(name));
-    Some(match (is_conditional, found, tag) {
+    Some(match (is_conditional(headers), found, tag) {
         (false, ..) => Condition::Always,
         (true, None, _) => Condition::Absent,
         (true, Some(_), Some(tag)) => Condition::Matches(tag),

@@ -27,8 +27,9 @@ use crate::socket::{self, SocketName};
 
 /// Connections over the network at a time. Others wait until one ends.
 const MAX_CONNECTIONS: usize = 512;
-/// Connections through the socket at a time.
-const MAX_OWNER_CONNECTIONS: usize = 64;
+/// Connections through the socket at a time. The file descriptors of the process are the limit: a client may hold any
+/// number of uploads open while it opens another one.
+const MAX_OWNER_CONNECTIONS: usize = 1 << 20;
 /// How long clients may take.
 #[derive(Clone, Copy, Debug)]
 struct Patience {
@@ -71,7 +72,7 @@ pub struct Server {
     network: Listener,
     owner: Option<Listener>,
     address: SocketAddr,
-    signals: [Signal; 2],
+    signals: [Signal; 3],
 }
 
 #[derive(Debug)]
@@ -95,8 +96,8 @@ trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 impl Server {
-    /// Listens. From here on, SIGTERM and SIGINT end [`run`](Server::run) alone. Errors: the address is in use, or is
-    /// not permitted.
+    /// Listens. From here on, SIGTERM, SIGINT and SIGHUP end [`run`](Server::run) alone. Errors: the address is in use,
+    /// or is not permitted.
     pub fn bind(options: ServerOptions) -> io::Result<Server> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -104,14 +105,16 @@ impl Server {
             .enable_all()
             .build()?;
         let entered = runtime.enter();
-        let signals = [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?];
+        let signals =
+            [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?, signal(SignalKind::hangup())?];
         let tcp = std::net::TcpListener::bind(options.listen)?;
         tcp.set_nonblocking(true)?;
         let address = tcp.local_addr()?;
         let tcp = Source::Network(TcpListener::from_std(tcp)?);
         let counters = Arc::new(Counters::default());
         let listener = |source, connections, files, access, patience: Patience| {
-            let service = Service { files, access, patience: patience.body, counters: counters.clone() };
+            let is_loopback = matches!(source, Source::Network(_)) && address.ip().to_canonical().is_loopback();
+            let service = Service { files, access, is_loopback, patience: patience.body, counters: counters.clone() };
             let limit = Arc::new(Semaphore::new(connections));
             Listener { source, router: router(service), limit, connections, counters: counters.clone(), patience }
         };
@@ -136,7 +139,7 @@ impl Server {
         self.address
     }
 
-    /// Serves until SIGTERM or SIGINT. Requests that are on their way then have 5 seconds to end.
+    /// Serves until SIGTERM, SIGINT or SIGHUP. Requests that are on their way then have 5 seconds to end.
     pub fn run(self) {
         let Server { runtime, files, network, owner, mut signals, .. } = self;
         runtime.block_on(async {
@@ -147,10 +150,11 @@ impl Server {
             if files.db().is_read_only() {
                 tokio::spawn(refresh(files));
             }
-            let [terminate, interrupt] = &mut signals;
+            let [terminate, interrupt, hang_up] = &mut signals;
             tokio::select! {
                 _ = terminate.recv() => {}
                 _ = interrupt.recv() => {}
+                _ = hang_up.recv() => {}
             }
             stop.send_replace(true);
             for listener in listeners {
@@ -244,7 +248,12 @@ mod tests {
 
     /// Serves one connection whose client sends this and then neither sends nor reads, until the server ends it.
     /// Returns the response.
-    fn silent_client(files: &FileStore, request: &'static str) -> String {
+    fn silent_client(files: &FileStore, request: &str) -> String {
+        client_of(files, request, false)
+    }
+
+    /// Serves a client as `silent_client` does. The listener may have a loopback address.
+    fn client_of(files: &FileStore, request: &str, is_loopback: bool) -> String {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let (mut client, server) = tokio::io::duplex(4096);
@@ -252,7 +261,8 @@ mod tests {
             let brief = Duration::from_millis(100);
             let patience = Patience { head: brief, body: Some(brief) };
             let access = Access::Token("token".to_owned());
-            let service = Service { files: files.clone(), access, patience: Some(brief), counters: Arc::default() };
+            let (files, patience_of_body) = (files.clone(), Some(brief));
+            let service = Service { files, access, is_loopback, patience: patience_of_body, counters: Arc::default() };
             let (_stop, stopped) = watch::channel(false);
             serve(Box::new(server), router(service), patience, stopped).await;
             let mut response = Vec::new();
@@ -273,5 +283,130 @@ mod tests {
         let response = silent_client(&files, put);
         assert!(response.starts_with("HTTP/1.1 408"), "{response}");
         assert!(!files.exists("new").unwrap());
+    }
+
+    /// Returns the status of a request with the token.
+    fn status(files: &FileStore, line: &str, headers: &str, body: &[u8]) -> String {
+        let length = body.len();
+        let body = std::str::from_utf8(body).unwrap();
+        let request = format!(
+            "{line} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer token\r\nconnection: close\r\n\
+             content-length: {length}\r\n{headers}\r\n{body}"
+        );
+        silent_client(files, &request).split(' ').nth(1).unwrap_or_default().to_owned()
+    }
+
+    #[test]
+    fn conditions_are_checked_or_refused() {
+        let files = FileStore::open(&waxseal::Db::memory().unwrap(), "files").unwrap();
+        files.write("file", "content").unwrap();
+        files.create_dir_all("tree/empty").unwrap();
+        for condition in
+            ["if-match: *\r\n", "if-none-match: *\r\n", "if-unmodified-since: Sun, 09 Sep 2001 01:46:40 GMT\r\n"]
+        {
+            for (line, header) in [
+                ("POST /file", ""),
+                ("PATCH /file", ""),
+                ("MKCOL /new", ""),
+                ("COPY /file", "destination: /new\r\n"),
+                ("MOVE /file", "destination: /new\r\n"),
+                ("PUT /new", "waxseal-kind: link\r\n"),
+                ("DELETE /tree", "depth: infinity\r\n"),
+            ] {
+                let headers = format!("{condition}{header}");
+                assert_eq!(status(&files, line, &headers, b""), "501", "{line}: {headers}");
+            }
+        }
+        assert_eq!(status(&files, "DELETE /tree/empty", "if-match: \"x\"\r\n", b""), "412");
+        assert_eq!(status(&files, "DELETE /tree/empty", "if-none-match: \"x\"\r\n", b""), "409");
+        assert!(files.exists("tree/empty").unwrap() && files.exists("file").unwrap() && !files.exists("new").unwrap());
+        assert_eq!(status(&files, "DELETE /tree/empty", "", b""), "204");
+        files.write("other", "").unwrap();
+        for method in ["MOVE", "COPY"] {
+            let headers = "destination: /other\r\noverwrite: F\r\n";
+            assert_eq!(status(&files, &format!("{method} /file"), headers, b""), "412", "{method}");
+        }
+    }
+
+    #[test]
+    fn a_loopback_listener_has_no_other_name() {
+        let files = FileStore::open(&waxseal::Db::memory().unwrap(), "files").unwrap();
+        for path in ["/", "/metrics"] {
+            for (host, is_own) in [
+                ("127.0.0.1:8080", true),
+                ("[::1]:8080", true),
+                ("LocalHost", true),
+                ("evil.example:8080", false),
+                ("localhost.evil.example", false),
+                ("127.0.0.1.evil.example", false),
+                ("", false),
+            ] {
+                let request = format!("HEAD {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
+                let response = client_of(&files, &request, true);
+                assert_eq!(!response.starts_with("HTTP/1.1 421"), is_own, "{path} {host}: {response}");
+                assert!(!client_of(&files, &request, false).starts_with("HTTP/1.1 421"), "{path} {host}");
+            }
+        }
+    }
+
+    #[test]
+    fn attributes_that_do_not_fit_are_named_and_other_errors_fail() {
+        use crate::parts;
+
+        let files = FileStore::open(&waxseal::Db::memory().unwrap(), "files").unwrap();
+        files.write("file", "").unwrap();
+        let large = parts::xattr(b"user.large", &[b'x'; 100]).unwrap();
+        let small = parts::xattr(b"user.small", b"1").unwrap();
+        assert_eq!(status(&files, "PATCH /file", "", &[&small[..], &large].concat()), "204");
+        assert_eq!(files.xattr("file", "user.small").unwrap(), b"1");
+        files.set_xattr("file", "user.filler", [b'x'; 1900], waxseal_files::XattrMode::Set).unwrap();
+        let fits_not = parts::xattr(b"user.other", &[b'x'; 100]).unwrap();
+        let text = String::from_utf8(fits_not.clone()).unwrap();
+        let request = format!(
+            "PATCH /file HTTP/1.1\r\nhost: x\r\nauthorization: Bearer token\r\nconnection: close\r\n\
+             content-length: {}\r\n\r\n{text}",
+            text.len()
+        );
+        let response = silent_client(&files, &request);
+        assert!(response.starts_with("HTTP/1.1 204") && response.contains("waxseal-refused: user.other"), "{response}");
+        assert_eq!(status(&files, "PATCH /absent", "", &small), "404");
+        let more = parts::xattr(b"user.more", b"2").unwrap();
+        let cut = [&more[..], &small[..small.len() - 1]].concat();
+        assert_eq!(status(&files, "PATCH /file", "waxseal-mode: 600\r\n", &cut), "400");
+        assert!(files.xattr("file", "user.more").is_err() && files.stat("file").unwrap().mode != 0o600);
+    }
+
+    #[test]
+    fn a_client_may_hold_many_uploads_open() {
+        use crate::client::{Attributes, Client};
+
+        let directory = tempfile::tempdir().unwrap();
+        let files = FileStore::open(&waxseal::Db::memory().unwrap(), "files").unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let entered = runtime.enter();
+        let (socket, name) = socket::bind(directory.path()).unwrap();
+        let counters = Arc::new(Counters::default());
+        let (access, is_loopback) = (Access::Owner, false);
+        let service = Service { files: files.clone(), access, is_loopback, patience: None, counters: counters.clone() };
+        let listener = Listener {
+            source: Source::Owner(UnixListener::from_std(socket).unwrap(), name),
+            router: router(service),
+            limit: Arc::new(Semaphore::new(MAX_OWNER_CONNECTIONS)),
+            connections: MAX_OWNER_CONNECTIONS,
+            counters,
+            patience: OWNER,
+        };
+        let (stop, stopped) = watch::channel(false);
+        let listening = runtime.spawn(listener.accept_until(stopped));
+        drop(entered);
+        let client = Client::connect(directory.path(), "files", None).unwrap().unwrap();
+        let begin = |number: u32| client.upload(number.to_string().as_bytes(), &Attributes::default()).unwrap();
+        let uploads: Vec<_> = (0..100).map(begin).collect();
+        for upload in uploads.into_iter().rev() {
+            assert_eq!(upload.finish().unwrap(), None);
+        }
+        assert_eq!(files.list("").unwrap().count(), 100);
+        stop.send_replace(true);
+        runtime.block_on(listening).unwrap();
     }
 }

@@ -1,6 +1,7 @@
 //! Requests as operations of a file store.
 
 use std::hint::black_box;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,13 +11,14 @@ use axum::extract::State;
 use axum::routing::get;
 use hyper::header::{
     ACCEPT_RANGES, AUTHORIZATION, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
-    ETAG, HeaderMap, LAST_MODIFIED, LOCATION, RANGE, X_CONTENT_TYPE_OPTIONS,
+    ETAG, HOST, HeaderMap, LAST_MODIFIED, LOCATION, RANGE, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::http::request::Parts;
 use hyper::http::response::Builder;
+use hyper::http::uri::Authority;
 use hyper::{Method, Request, Response, StatusCode};
 use waxseal_files::{
-    ErrorKind, FileStore, List, MAX_LINK_BYTES, Metadata, RenameMode, SetAttributes, SnapshotFile, XattrMode,
+    Condition, ErrorKind, FileStore, List, MAX_LINK_BYTES, Metadata, RenameMode, SetAttributes, SnapshotFile, XattrMode,
 };
 
 use crate::download::{self, FileRange};
@@ -49,6 +51,8 @@ pub(crate) enum Access {
 pub(crate) struct Service {
     pub(crate) files: FileStore,
     pub(crate) access: Access,
+    /// The listener has a loopback address. Requests that name another host are refused then.
+    pub(crate) is_loopback: bool,
     /// How long a client may take for the next bytes of a body; `None` is unlimited.
     pub(crate) patience: Option<Duration>,
     pub(crate) counters: Arc<Counters>,
@@ -59,7 +63,10 @@ pub(crate) fn router(service: Service) -> Router {
     Router::new().route("/metrics", get(metrics).fallback(entry)).fallback(entry).with_state(Arc::new(service))
 }
 
-async fn metrics(State(service): State<Arc<Service>>) -> Response<Body> {
+async fn metrics(State(service): State<Arc<Service>>, headers: HeaderMap) -> Response<Body> {
+    if let Err(failure) = service.check_host(&headers) {
+        return service.counted("GET", Err(failure));
+    }
     let (counters, db) = (service.counters.clone(), service.files.db().clone());
     let text = blocking(move || Ok(metrics::text(&counters, &db))).await;
     let response = text.map(|text| {
@@ -87,8 +94,25 @@ impl Service {
         response
     }
 
-    /// Returns the service in the name of the session that a request names. Errors: it is for other files.
+    /// Checks that a request to a loopback address names it by an address or as `localhost`. A page of another site may
+    /// have given its own name this address, and its scripts could read the files.
+    fn check_host(&self, headers: &HeaderMap) -> Outcome<()> {
+        let host = text(headers, HOST.as_str()).and_then(|host| host.parse::<Authority>().ok());
+        let is_own = host.is_some_and(|host| {
+            let name = host.host().trim_start_matches('[').trim_end_matches(']');
+            name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
+        });
+        if self.is_loopback && !is_own {
+            let message = "the host of the request is no address, and not localhost";
+            return Err(Failure::new(StatusCode::MISDIRECTED_REQUEST, message));
+        }
+        Ok(())
+    }
+
+    /// Returns the service in the name of the session that a request names. Errors: the request names other files, or
+    /// another host.
     fn of_request(&self, headers: &HeaderMap) -> Outcome<Service> {
+        self.check_host(headers)?;
         let named = |name| Some(percent_encoding::percent_decode_str(text(headers, name)?).collect::<Vec<u8>>());
         if named(headers::FAMILY).is_some_and(|family| family != self.files.name().as_bytes()) {
             let message =
@@ -114,9 +138,18 @@ impl Service {
         }
         self.authorize(&head.headers)?;
         let headers = &head.headers;
+        let is_link = text(headers, headers::KIND) == Some(headers::KIND_LINK);
+        let may_have_condition = match method {
+            "PUT" => !is_link,
+            "DELETE" => !is_of_tree(headers),
+            _ => false,
+        };
+        if !may_have_condition && preconditions::is_conditional(headers) {
+            return Err(Failure::new(StatusCode::NOT_IMPLEMENTED, "this request cannot have a condition"));
+        }
         let pieces = Pieces::new(body, self.patience);
         match method {
-            "PUT" if text(headers, headers::KIND) == Some(headers::KIND_LINK) => self.link(path, headers, pieces).await,
+            "PUT" if is_link => self.link(path, headers, pieces).await,
             "PUT" => self.put(path, headers, pieces).await,
             "DELETE" => self.delete(path, headers).await,
             "MKCOL" => self.make_directory(path, headers).await,
@@ -152,7 +185,9 @@ impl Service {
             let snapshot = files.snapshot();
             match snapshot.open(&wanted) {
                 Ok(file) => Ok(Found::File(Box::new(file))),
-                Err(error) if error.kind() == ErrorKind::IsDirectory => Ok(Found::Directory(snapshot.list(&wanted)?)),
+                Err(error) if error.kind() == ErrorKind::IsDirectory => {
+                    Ok(Found::Directory(Box::new(snapshot.list(&wanted)?)))
+                }
                 Err(error) => Err(error.into()),
             }
         })
@@ -174,7 +209,7 @@ impl Service {
                 let path: Vec<u8> = path.strip_suffix(b"/").map(<[u8]>::to_vec).unwrap_or(path);
                 let page = match is_head {
                     true => Body::empty(),
-                    false => download::body(Listing::new(path, list)).await?,
+                    false => download::body(Listing::new(path, *list)).await?,
                 };
                 let response = Response::builder()
                     .header(CONTENT_TYPE, "text/html; charset=utf-8")
@@ -265,13 +300,14 @@ impl Service {
         let (files, headers) = (self.files.clone(), headers.clone());
         done(
             blocking(move || {
-                if text(&headers, "depth") == Some("infinity") {
+                if is_of_tree(&headers) {
                     return Ok(files.remove_tree(path)?);
                 }
                 let found = find(&files, &path)?;
                 let condition = preconditions::of_change(&headers, found.as_ref()).ok_or_else(condition_failed)?;
+                let is_free = condition == Condition::Always;
                 match files.remove_if(&path, condition) {
-                    Err(error) if error.kind() == ErrorKind::IsDirectory => Ok(files.remove_dir(path)?),
+                    Err(error) if is_free && error.kind() == ErrorKind::IsDirectory => Ok(files.remove_dir(path)?),
                     removed => Ok(removed?),
                 }
             })
@@ -284,10 +320,11 @@ impl Service {
         let with_parents = text(headers, headers::PARENTS) == Some("true");
         done(
             blocking(move || {
-                Ok(match with_parents {
+                match with_parents {
                     true => files.create_dir_all(path)?,
                     false => files.mkdir_with(path, &attributes)?,
-                })
+                }
+                Ok(())
             })
             .await
             .map_err(of_parent),
@@ -307,15 +344,19 @@ impl Service {
             blocking(move || {
                 if !is_copy {
                     let mode = if may_replace { RenameMode::Replace } else { RenameMode::NoReplace };
-                    return Ok(files.rename_with(from, to, mode)?);
+                    return match files.rename_with(from, to, mode) {
+                        Err(error) if !may_replace && error.kind() == ErrorKind::Exists => Err(condition_failed()),
+                        renamed => Ok(renamed?),
+                    };
                 }
                 if !may_replace && files.exists(&to)? {
                     return Err(condition_failed());
                 }
-                Ok(match files.stat(&from)?.is_directory() {
+                match files.stat(&from)?.is_directory() {
                     true => files.copy_tree(from, to)?,
                     false => files.copy(from, to)?,
-                })
+                }
+                Ok(())
             })
             .await,
         )
@@ -326,10 +367,11 @@ impl Service {
         let files = self.files.clone();
         done(
             blocking(move || {
-                Ok(match path.iter().all(|byte| *byte == b'/') {
+                match path.iter().all(|byte| *byte == b'/') {
                     true => files.sync()?,
                     false => files.append(path, bytes)?,
-                })
+                }
+                Ok(())
             })
             .await
             .map_err(of_parent),
@@ -340,18 +382,26 @@ impl Service {
         let body = pieces.whole(MAX_ATTRIBUTE_BYTES).await?;
         let (files, attributes) = (self.files.clone(), attributes(headers)?);
         let refused = blocking(move || {
-            if attributes != SetAttributes::new() {
-                files.set_attributes(&path, &attributes)?;
-            }
-            let (mut decoder, mut refused) = (Decoder::default(), None);
+            let (mut decoder, mut xattrs, mut refused) = (Decoder::default(), Vec::new(), None);
             decoder.feed(&body, |part| -> Outcome<()> {
-                if let Part::Xattr(name, value) = part
-                    && let Err(error) = files.set_xattr(&path, name, value, XattrMode::Set)
-                {
-                    refused = Some(format!("{}: {error}", name.escape_ascii()));
+                if let Part::Xattr(name, value) = part {
+                    xattrs.push((name.to_vec(), value.to_vec()));
                 }
                 Ok(())
             })?;
+            if !decoder.is_between_parts() {
+                return Err("the body ends within a part".into());
+            }
+            files.stat(&path)?; // an error of the path is none of an attribute
+            if attributes != SetAttributes::new() {
+                files.set_attributes(&path, &attributes)?;
+            }
+            for (name, value) in xattrs {
+                match files.set_xattr(&path, &name, value, XattrMode::Set) {
+                    Err(error) if is_refusal(&error) => refused = Some(format!("{}: {error}", name.escape_ascii())),
+                    set => set?,
+                }
+            }
             Ok(refused)
         })
         .await?;
@@ -365,7 +415,7 @@ impl Service {
 
 enum Found {
     File(Box<SnapshotFile>),
-    Directory(List),
+    Directory(Box<List>),
 }
 
 /// Returns the path of a URL, without the slash that it begins with.
@@ -382,6 +432,20 @@ fn find(files: &FileStore, path: &[u8]) -> Outcome<Option<Metadata>> {
         Err(error) if error.is_corruption() => Ok(None),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Returns true for an error that concerns the name or the value of an extended attribute.
+fn is_refusal(error: &waxseal_files::Error) -> bool {
+    match error.kind() {
+        ErrorKind::Invalid | ErrorKind::NameTooLong => true,
+        ErrorKind::NoSpace => error.store_error().is_none(), // with an error of the store the disk is full
+        _ => false,
+    }
+}
+
+/// Returns true if a `DELETE` is for an entry with everything below it.
+fn is_of_tree(headers: &HeaderMap) -> bool {
+    text(headers, "depth") == Some("infinity")
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
