@@ -54,6 +54,12 @@ impl FileSystem {
         Ok((self.open.add(OpenFile { file, caching }), caching))
     }
 
+    /// Returns how long the kernel may use attributes. Those of another content than its pages have would cut the pages
+    /// short for the files that use them.
+    fn lifetime(&self, metadata: &Metadata) -> Duration {
+        if self.contents.is_other_open(metadata) { Duration::ZERO } else { FRESH }
+    }
+
     fn xattr(&self, inode: u64, name: &OsStr) -> Result<Vec<u8>> {
         self.files.xattr(self.inodes.path(inode)?, name.as_bytes())
     }
@@ -118,7 +124,7 @@ fn answer_xattr(found: Result<Vec<u8>>, room: u32, reply: ReplyXattr) {
 impl Filesystem for FileSystem {
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         match self.inodes.lookup(parent.0, name.as_bytes()) {
-            Ok(metadata) => reply.entry(&FRESH, &attributes(&metadata), Generation(0)),
+            Ok(metadata) => reply.entry(&self.lifetime(&metadata), &attributes(&metadata), Generation(0)),
             Err(error) => reply.error(errno(error)),
         }
     }
@@ -129,9 +135,12 @@ impl Filesystem for FileSystem {
     }
 
     fn getattr(&self, _: &Request, inode: INodeNo, handle: Option<FileHandle>, reply: ReplyAttr) {
-        let open = handle.and_then(|handle| self.open.find(handle.0)).map(|open| open.file.metadata());
-        match open.map_or_else(|| self.inodes.stat(inode.0), Ok) {
-            Ok(metadata) => reply.attr(&FRESH, &attributes(&metadata)),
+        if let Some(open) = handle.and_then(|handle| self.open.find(handle.0)) {
+            let lifetime = if open.caching == Caching::Bypass { Duration::ZERO } else { FRESH };
+            return reply.attr(&lifetime, &attributes(&open.file.metadata()));
+        }
+        match self.inodes.stat(inode.0) {
+            Ok(metadata) => reply.attr(&self.lifetime(&metadata), &attributes(&metadata)),
             Err(error) => reply.error(errno(error)),
         }
     }
@@ -160,7 +169,7 @@ impl Filesystem for FileSystem {
     fn read(
         &self,
         _: &Request,
-        _: INodeNo,
+        inode: INodeNo,
         handle: FileHandle,
         offset: u64,
         size: u32,
@@ -169,6 +178,9 @@ impl Filesystem for FileSystem {
         reply: ReplyData,
     ) {
         let Some(open) = self.open.find(handle.0) else { return reply.error(Errno::EBADF) };
+        if open.caching == Caching::Begin {
+            self.contents.begin(inode.0);
+        }
         let left = open.file.metadata().size.saturating_sub(offset);
         let mut bytes = vec![0; left.min(size.into()) as usize];
         match open.file.read_at(&mut bytes, offset) {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use waxseal_files::{DirEntry, EntityTag, List, Result, Snapshot, SnapshotFile};
+use waxseal_files::{DirEntry, EntityTag, List, Metadata, Result, Snapshot, SnapshotFile};
 
 /// A table of what is open, by the numbers that the kernel gets.
 pub(crate) struct Handles<T> {
@@ -36,7 +36,7 @@ impl<T> Handles<T> {
 pub(crate) enum Caching {
     /// Cached pages hold this content.
     Keep,
-    /// Cached pages hold an earlier content.
+    /// Cached pages hold an earlier content, or may do so until an open that is on its way.
     Begin,
     /// Another content of the same inode is open, and uses the cached pages.
     Bypass,
@@ -52,6 +52,8 @@ struct Seen {
     tag: Option<EntityTag>,
     /// Handles that use its pages.
     open: u64,
+    /// The kernel has processed an open of this content, and has dropped the pages of the one before.
+    is_begun: bool,
 }
 
 impl Contents {
@@ -59,10 +61,14 @@ impl Contents {
     pub(crate) fn open(&self, file: &SnapshotFile) -> Caching {
         let metadata = file.metadata();
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let content = seen.entry(metadata.inode).or_insert(Seen { tag: None, open: 0 });
+        let content = seen.entry(metadata.inode).or_insert(Seen { tag: None, open: 0, is_begun: false });
         let caching = match (content.tag == metadata.etag(), content.open) {
-            (true, _) => Caching::Keep,
-            (false, 0) => Caching::Begin,
+            (true, _) if content.is_begun => Caching::Keep,
+            (true, _) => Caching::Begin,
+            (false, 0) => {
+                content.is_begun = false;
+                Caching::Begin
+            }
             (false, _) => return Caching::Bypass,
         };
         content.tag = metadata.etag();
@@ -70,10 +76,24 @@ impl Contents {
         caching
     }
 
+    /// The kernel reads through a handle that uses pages.
+    pub(crate) fn begin(&self, inode: u64) {
+        if let Some(content) = self.seen.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&inode) {
+            content.is_begun = true;
+        }
+    }
+
+    /// Returns true if pages of another content of the inode are in use.
+    pub(crate) fn is_other_open(&self, metadata: &Metadata) -> bool {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.get(&metadata.inode).is_some_and(|content| content.open > 0 && content.tag != metadata.etag())
+    }
+
     /// Takes back a handle that uses pages.
     pub(crate) fn close(&self, inode: u64) {
         if let Some(content) = self.seen.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&inode) {
             content.open = content.open.saturating_sub(1);
+            content.is_begun = true;
         }
     }
 

@@ -20,6 +20,8 @@ use crate::file_system::FileSystem;
 const THREADS: usize = 4;
 /// How often a store that another process writes is looked at again.
 const REFRESH: Duration = Duration::from_secs(1);
+/// How long the session may take to end after the directory is unmounted.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// How a store is mounted.
 #[derive(Debug)]
@@ -38,7 +40,7 @@ pub struct MountOptions {
 #[derive(Debug)]
 pub struct Mounted {
     runtime: Runtime,
-    signals: [Signal; 2],
+    signals: [Signal; 3],
     files: FileStore,
     directory: PathBuf,
     unmounter: SessionUnmounter,
@@ -47,17 +49,21 @@ pub struct Mounted {
 }
 
 impl Mounted {
-    /// Mounts a store for reading. A mount that a killed process has left is removed first. From here on, SIGTERM and
-    /// SIGINT end [`wait`](Mounted::wait) alone. Errors: the directory does not exist, or FUSE is not permitted.
+    /// Mounts a store for reading. A mount that a killed process has left is removed first. From here on, SIGTERM,
+    /// SIGINT and SIGHUP end [`wait`](Mounted::wait) alone. Errors: the directory does not exist or is a mount point,
+    /// or FUSE is not permitted.
     pub fn mount(options: MountOptions) -> io::Result<Mounted> {
         let MountOptions { files, store, directory, allow_other } = options;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let signals = {
             let _entered = runtime.enter();
-            [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?]
+            [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?, signal(SignalKind::hangup())?]
         };
         if rustix::fs::stat(&directory).err() == Some(Errno::NOTCONN) {
             detach(&directory)?;
+        }
+        if is_mount_point(&directory)? {
+            return Err(Errno::BUSY.into());
         }
         let mut config = Config::default();
         config.mount_options = vec![
@@ -82,17 +88,18 @@ impl Mounted {
         Ok(Mounted { runtime, signals, files, directory, unmounter, session, ended })
     }
 
-    /// Serves until SIGTERM or SIGINT, and unmounts then, or until the directory is unmounted. Files that are open then
-    /// fail with `ENOTCONN`.
-    pub fn wait(self) -> io::Result<()> {
-        let Mounted { runtime, mut signals, files, directory, mut unmounter, session, mut ended } = self;
-        let [terminate, interrupt] = &mut signals;
+    /// Serves until SIGTERM, SIGINT or SIGHUP, and unmounts then, or until the directory is unmounted. Files that are
+    /// open then fail with `ENOTCONN`.
+    pub fn wait(mut self) -> io::Result<()> {
+        let Mounted { runtime, signals, files, ended, .. } = &mut self;
+        let [terminate, interrupt, hang_up] = signals;
         let is_unmounted = runtime.block_on(async {
             loop {
                 tokio::select! {
                     _ = terminate.recv() => return false,
                     _ = interrupt.recv() => return false,
-                    _ = &mut ended => return true,
+                    _ = hang_up.recv() => return false,
+                    _ = &mut *ended => return true,
                     () = tokio::time::sleep(REFRESH) => {}
                 }
                 if files.db().is_read_only() {
@@ -100,18 +107,32 @@ impl Mounted {
                 }
             }
         });
-        if !is_unmounted {
-            return match unmounter.unmount() {
-                Ok(()) => joined(session),
-                Err(_) => detach(&directory), // files are open: the mount is gone, and the process ends under them
-            };
+        if is_unmounted { joined(self.session) } else { self.unmount() }
+    }
+
+    /// Unmounts the directory, also while files are open: they fail with `ENOTCONN` once the process ends.
+    pub fn unmount(self) -> io::Result<()> {
+        let Mounted { runtime, directory, mut unmounter, session, ended, .. } = self;
+        if unmounter.unmount().is_err() {
+            detach(&directory)?; // files are open
         }
-        joined(session)
+        // Open files keep the session, which then ends with the process.
+        match runtime.block_on(async { tokio::time::timeout(GRACE, ended).await }) {
+            Ok(_) => joined(session),
+            Err(_) => Ok(()),
+        }
     }
 }
 
 fn joined(session: JoinHandle<io::Result<()>>) -> io::Result<()> {
     session.join().unwrap_or_else(|_| Err(io::Error::other("a thread of the mount has panicked")))
+}
+
+/// Returns true if something is mounted at a directory.
+fn is_mount_point(directory: &Path) -> io::Result<bool> {
+    let (own, above) = (rustix::fs::stat(directory)?, rustix::fs::stat(directory.join(".."))?);
+    // The root is the directory above itself.
+    Ok(own.st_dev != above.st_dev || own.st_ino == above.st_ino)
 }
 
 /// Removes a mount whatever uses it.

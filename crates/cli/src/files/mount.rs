@@ -29,9 +29,16 @@ pub(crate) fn mount(args: &Args, mount: &MountArgs, output: &mut Output) -> Resu
     let failed = |error| Failure::io(directory.display(), error);
     let options = MountOptions { files, store: store.clone(), directory: directory.clone(), allow_other: *allow_other };
     let mounted = Mounted::mount(options).map_err(failed)?;
-    output.line(format!("mounted {} at {}", store.display(), directory.display()))?;
-    output.object(&json!({ "ok": true }))?;
-    output.flush()?;
+    let mut announce = || -> Result<(), Failure> {
+        output.line(format!("mounted {} at {}", store.display(), directory.display()))?;
+        output.object(&json!({ "ok": true }))?;
+        output.flush()?;
+        Ok(())
+    };
+    if let Err(failure) = announce() {
+        let _ = mounted.unmount(); // the first failure is the one to report
+        return Err(failure);
+    }
     mounted.wait().map_err(failed)?;
     db.close()?;
     Ok(Exit::Ok)
