@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes as C
 import json
 import math
+import threading
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Dict, Iterator, Optional, Union
 
@@ -92,6 +93,9 @@ class Changes(Iterator[Change]):
         self._handles = handles
         self._changes = changes
         self._returned = 0
+        self._is_closed = False
+        # A change is lent until the next call: no other thread may make one before it was copied.
+        self._lock = threading.Lock()
 
     def __enter__(self) -> Changes:
         return self
@@ -135,14 +139,26 @@ class Changes(Iterator[Change]):
         return self._handles.text("waxseal_changes_position", self._changes.handle)
 
     def close(self) -> None:
-        """Ends the reader, which then keeps no log."""
-        self._changes.end()
+        """Ends the reader, which then keeps no log. If another thread waits for a change, the reader ends with the wait."""
+        self._is_closed = True
+        if self._lock.acquire(blocking=False):
+            try:
+                self._changes.end()
+            finally:
+                self._lock.release()
 
     def _next(self, micros: int) -> Optional[Change]:
-        found = _abi.waxseal_change_t()
-        self._returned += 1
-        status = self._handles.call("waxseal_changes_next", self._changes.handle, micros, C.byref(found))
-        return None if status == _abi.WAXSEAL_NOT_FOUND else Change(found, self, self._returned)
+        if not self._lock.acquire(blocking=False):
+            raise InvalidArgument("another thread uses this reader of changes")
+        try:
+            found = _abi.waxseal_change_t()
+            self._returned += 1
+            status = self._handles.call("waxseal_changes_next", self._changes.handle, micros, C.byref(found))
+            return None if status == _abi.WAXSEAL_NOT_FOUND else Change(found, self, self._returned)
+        finally:
+            if self._is_closed:
+                self._changes.end()
+            self._lock.release()
 
 
 class ChangeCursor:
