@@ -273,7 +273,7 @@ class Filter:
 
     def arguments(self) -> Tuple[Any, ...]:
         """What the library wants to know: it filters by values, without a context."""
-        return self.name, len(self.name), self._hook, None, _NO_DESTROY
+        return self.name, len(self.name), self._hook, False, None, _NO_DESTROY
 
     def _called(
         self, _context: Any, key: int, key_len: int, value: int, value_len: int, changed: Any, error: Any
@@ -320,6 +320,8 @@ class Property:
                 call("waxseal_property_add_item", new, len(new))
             return 0
         except BaseException as raised:
+            if not isinstance(raised, Exception) and _interrupt.is_main_thread():
+                _interrupt.keep(raised)  # of a signal's handler
             reason = f"{type(raised).__name__}: {raised}".encode("utf-8", "replace")
             error[0] = function("waxseal_error_create")(CALLBACK, reason, len(reason))
             return int(CALLBACK)

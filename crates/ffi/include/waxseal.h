@@ -1402,7 +1402,8 @@ typedef int32_t (*waxseal_merge_fn)(void *context,
  * `WAXSEAL_OK`. Any other status is a failure: the file is left without the property. All inputs are valid during the
  * call only.
  *
- * Called on any thread, concurrently. It must not call the store whose records it gets.
+ * Called on any thread, concurrently. It must not call the store whose records it gets, nor wait for a thread that
+ * writes to it.
  */
 typedef int32_t (*waxseal_property_fn)(void *context,
                                        const uint8_t *key,

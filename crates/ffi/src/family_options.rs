@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use face::{CfOptions, ColumnFamily, MergeOperator, SealLayout, StoreId};
+use face::{CfOptions, ColumnFamily, MergeOperator, SealLayout, StoreId, TableProperty};
 
 use crate::declare::{destroy, field, setters};
 use crate::error::{calls, create};
@@ -60,7 +60,7 @@ impl FamilyOptions {
             || (self.merge.is_none()
                 && self.options.merge_operator.as_ref().is_some_and(|one| !one.name().starts_with("wax.")))
             || (self.filter.is_none() && self.options.compaction_filter.is_some())
-            || !self.options.table_properties.is_empty();
+            || !self.options.table_properties.iter().all(|found| self.is_given(found));
         match self.found.as_ref().is_some_and(|found| Some(found.store) != store) && is_bound {
             false => Ok(()),
             true => Err(Failure::invalid(
@@ -70,8 +70,14 @@ impl FamilyOptions {
         }
     }
 
+    /// Returns true if a property of this name was added anew.
+    fn is_given(&self, found: &TableProperty) -> bool {
+        self.properties.iter().any(|given| given.name() == found.name())
+    }
+
     fn of(&self, caller: &Caller) -> CfOptions {
         let mut options = self.options.clone();
+        options.table_properties.retain(|found| !self.is_given(found));
         if let Some(given) = &self.order {
             options.order = given.order_of(caller);
         }

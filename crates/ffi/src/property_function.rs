@@ -1,7 +1,8 @@
 //! Properties of tables that a caller supplies, as the engine calls them.
 //!
-//! A callback is called by flushes and compactions, and by commits that write into blob files. It passes items to `waxseal_property_add_item`, which belongs to the
-//! callback that runs on the thread. If it fails, its file is left without the property.
+//! A callback is called by flushes and compactions, and by commits that write into blob files. It passes items to
+//! `waxseal_property_add_item`, which belongs to the callback that runs on the thread. If it fails, its file is left
+//! without the property.
 
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -19,7 +20,8 @@ use crate::reentry::Caller;
 /// `WAXSEAL_OK`. Any other status is a failure: the file is left without the property. All inputs are valid during the
 /// call only.
 ///
-/// Called on any thread, concurrently. It must not call the store whose records it gets.
+/// Called on any thread, concurrently. It must not call the store whose records it gets, nor wait for a thread that
+/// writes to it.
 pub type waxseal_property_fn = Option<
     unsafe extern "C" fn(
         context: *mut c_void,
@@ -53,6 +55,10 @@ impl GivenProperty {
         let name = name.text("name of the property")?.to_owned();
         let function = function.ok_or_else(|| Failure::invalid("the property's function is a null pointer"))?;
         Ok(Arc::new(GivenProperty { name, function, context }))
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 
     /// Returns the property for one store.

@@ -45,7 +45,8 @@ impl TableProperty {
     /// Returns a property by a function of key and value, which passes each item of a record to its third argument.
     ///
     /// Flushes and compactions call the function from several threads, with values and with merge operands. Commits call
-    /// it on their own thread, with values that they write into blob files. It must not use the store. `name` must be 1
+    /// it on their own thread, with values that they write into blob files, and other such commits wait meanwhile. It must
+    /// not use the store, nor wait for a thread that writes to it. `name` must be 1
     /// to 255 bytes; families refuse other names.
     ///
     /// ```
@@ -102,6 +103,11 @@ impl CollectedSets {
     pub fn may_have(&self, property: &str, item: &[u8]) -> bool {
         let found = self.0.iter().find(|(name, _)| name == property);
         found.is_none_or(|(_, items)| has_item(items, item))
+    }
+
+    /// Returns the length of all names and items.
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.iter().map(|(name, items)| name.len() + items.len()).sum()
     }
 
     /// Appends the encoded sets.
@@ -231,16 +237,17 @@ fn has_item(bytes: &[u8], item: &[u8]) -> bool {
 pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::collections::BTreeMap;
 
-    /// Any sets.
+    /// Any sets of a few items.
     pub(crate) fn collected_sets() -> impl Strategy<Value = CollectedSets> {
         let encoded = |items: BTreeSet<Vec<u8>>| {
             let mut bytes = Vec::new();
             items.iter().for_each(|item| put_bytes(&mut bytes, item));
             bytes
         };
-        any::<BTreeMap<String, BTreeSet<Vec<u8>>>>()
+        let item = proptest::collection::vec(any::<u8>(), 0..16);
+        let items = proptest::collection::btree_set(item, 0..6);
+        proptest::collection::btree_map("[a-z]{1,6}", items, 0..4)
             .prop_map(move |all| CollectedSets(all.into_iter().map(|(name, items)| (name, encoded(items))).collect()))
     }
 

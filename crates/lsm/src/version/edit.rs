@@ -18,6 +18,7 @@ use crate::frame::Mark;
 use crate::ledger::{Ledger, LedgerEntry};
 use crate::lost_range::LostRange;
 use crate::names::system_number;
+use crate::options::KIB;
 use crate::range_delete::RangeDelete;
 use crate::record::{MAX_KEY_BYTES, MAX_SEQNO, Seqno};
 use crate::table_property::CollectedSets;
@@ -227,6 +228,9 @@ pub enum EditChange {
     },
 }
 
+/// Maximum length of the items that an edit holds for the value files of one table.
+const MAX_COLLECTED_BYTES: usize = 64 * KIB;
+
 const FAMILY_CREATED: u64 = 2;
 const FAMILY_DROPPED: u64 = 4;
 const TABLE_ADDED: u64 = 6;
@@ -381,11 +385,13 @@ impl EditChange {
     }
 
     /// Returns an added table of which items of value files are known. They are encoded as a separate change, which older
-    /// versions skip.
+    /// versions skip. A table that points into very many value files goes without it: nothing is known of their items
+    /// then, once the store is opened again.
     fn with_collected(&self) -> Option<&TableMeta> {
         match self {
             EditChange::TableAdded { table, .. } => {
-                table.values.iter().any(|values| !values.file.collected.is_empty()).then_some(&**table)
+                let bytes: usize = table.values.iter().map(|values| values.file.collected.bytes()).sum();
+                (1..=MAX_COLLECTED_BYTES).contains(&bytes).then_some(&**table)
             }
             _ => None,
         }
