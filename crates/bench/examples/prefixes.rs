@@ -51,7 +51,7 @@ fn filled(dir: &Path, prefix_extractor: Option<PrefixExtractor>) -> Outcome<Colu
     let mut values = Values::new(100, 1, 1);
     for table in 0..TABLES {
         for n in 0..PREFIXES {
-            family.put([prefix(2 * n), table.to_be_bytes()].concat(), values.value())?;
+            family.put([prefix(2 * n), table.to_le_bytes()].concat(), values.value())?;
         }
         db.flush()?;
     }
@@ -61,8 +61,9 @@ fn filled(dir: &Path, prefix_extractor: Option<PrefixExtractor>) -> Outcome<Colu
     Ok(family)
 }
 
+/// Returns a prefix whose order is that of the numbers.
 fn prefix(n: u64) -> [u8; 8] {
-    n.to_be_bytes()
+    n.swap_bytes().to_le_bytes()
 }
 
 /// Returns the nanoseconds per scan of prefixes that are even numbers plus `rest`.
