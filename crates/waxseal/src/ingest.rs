@@ -172,7 +172,8 @@ impl Db {
     /// The rows bypass log and memtables: they are sorted and written as tables, which are then ingested (see
     /// [`Db::ingest`] for what that means to readers, events and older versions). Nothing is visible before, and an
     /// error leaves the family as it was. Sorted rows are written once. Others are sorted in pieces of
-    /// `memtable_bytes`, or a quarter of `memory_bytes` if that is less, and merged.
+    /// `memtable_bytes`, or an eighth of `memory_bytes` if that is less, and merged. One piece is written, by
+    /// `subcompactions` threads, while the next one fills.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {

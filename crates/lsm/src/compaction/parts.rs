@@ -18,9 +18,9 @@ use crate::env::work::{Mode, side_by_side};
 use crate::error::Result;
 
 /// The inputs and decision rules of one part.
-pub struct CompactionPart<B> {
+pub struct CompactionPart<'c, B> {
     /// The merged inputs; the part seeks to its own start.
-    pub cursor: Box<dyn Cursor>,
+    pub cursor: Box<dyn Cursor + 'c>,
     /// Decides which records may be dropped.
     pub rules: Rules<B>,
     /// Decides where tables end.
@@ -28,18 +28,18 @@ pub struct CompactionPart<B> {
 }
 
 /// Runs a pass in parts that begin at the given keys, which ascend. `part` is called once for each.
-pub fn write_parts<B: FnMut(&[u8]) -> bool + Send>(
+pub fn write_parts<'c, B: FnMut(&[u8]) -> bool + Send>(
     job: &CompactionJob<'_>,
     pass: &PassOptions<'_>,
     cuts: &[Vec<u8>],
-    mut part: impl FnMut() -> Result<CompactionPart<B>>,
+    mut part: impl FnMut() -> Result<CompactionPart<'c, B>>,
 ) -> Result<PassResult> {
     let stop = AtomicBool::new(false);
     let bound = |at: Option<usize>| at.and_then(|at| cuts.get(at)).map(Vec::as_slice);
     let spans =
         (0..=cuts.len()).map(|at| PartRange { from: bound(at.checked_sub(1)), to: bound(Some(at)), stop: Some(&stop) });
     let parts = spans.map(|span| part().map(|part| (span, part))).collect::<Result<Vec<_>>>()?;
-    let write = |(span, part): (PartRange<'_>, CompactionPart<B>)| {
+    let write = |(span, part): (PartRange<'_>, CompactionPart<'c, B>)| {
         let CompactionPart { mut cursor, rules, splitter } = part;
         let done = write_span(job, pass, &mut *cursor, rules, splitter, span);
         if done.has_failed() {

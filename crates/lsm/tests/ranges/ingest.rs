@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use waxseal_lsm::cursor::Cursor;
-use waxseal_lsm::db::{At, Db, Family, IngestMode, Parts};
+use waxseal_lsm::db::{At, BulkLoad, Db, Family, IngestMode, Parts};
+use waxseal_lsm::env::Env;
 use waxseal_lsm::env::sim::{Crash, Loss, SimFs};
 use waxseal_lsm::error::{Error, ErrorKind, Result};
 use waxseal_lsm::options::{CfOptions, Compression, Durability, SealLayout};
@@ -436,6 +437,90 @@ fn a_bulk_load_of_many_runs_opens_few_tables() {
     let expected: std::collections::BTreeMap<_, _> = (0..2600).map(row).collect();
     assert!(rows_of(&db) == expected, "each key has its last row");
     assert_eq!(data_files(&sim, &dir), files_named(&db));
+}
+
+/// With threads, each run is written while the next one fills.
+#[test]
+fn runs_are_written_beside_the_rows_that_follow() {
+    let dir = tempfile::tempdir().unwrap();
+    let env = Env { clock: sim(0).0.env(1).clock, ..Env::real() };
+    let options = CfOptions { large_value_bytes: 300, ..options() };
+    let families = vec![("default".into(), options)];
+    let parts = Parts { families, companions: Arc::new(TestProtector::default()), ..parts(env) };
+    let db = Db::open(dir.path(), settings(), parts).unwrap();
+    for is_sorted in [true, false] {
+        let count = 4000;
+        let row = |n: usize| {
+            let number = if is_sorted { n } else { n * 7919 % 3000 };
+            (record(number, n).0, format!("{n} {}", "v".repeat(n % 9 * 40)).into_bytes())
+        };
+        let (before, files) = (rows_of(&db), table_files(dir.path()));
+        let load = |fill: &mut dyn FnMut(&mut BulkLoad<'_>, usize) -> Result<()>| {
+            db.bulk_load(&default(&db), &mut |load| {
+                (0..count).try_for_each(|n| {
+                    let (key, value) = row(n);
+                    load.push(Kind::Put, &key, &value, &[])?;
+                    fill(load, n)
+                })
+            })
+        };
+        load(&mut |_, n| if n == count - 2 { Err(Error::invalid("the source failed")) } else { Ok(()) }).unwrap_err();
+        let panics = || load(&mut |_, n| if n == count - 2 { panic!("the source panics") } else { Ok(()) });
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).unwrap_err();
+        assert_eq!((rows_of(&db), table_files(dir.path())), (before.clone(), files));
+        let expected = (0..count).map(row).collect::<std::collections::BTreeMap<_, _>>();
+        assert_eq!(load(&mut |_, _| Ok(())).unwrap().records, expected.len() as u64);
+        let expected: std::collections::BTreeMap<_, _> = before.into_iter().chain(expected).collect();
+        assert_eq!(rows_of(&db), expected);
+        check_words(&db);
+    }
+}
+
+/// Fails writes of tables while it is told to.
+#[derive(Clone, Debug, Default)]
+struct FailedTables(Arc<AtomicUsize>);
+
+impl FsHook for FailedTables {
+    fn before_write(&self, path: &Path) -> std::io::Result<()> {
+        let is_table = path.extension().is_some_and(|extension| extension == "tbl");
+        match is_table && self.0.load(Ordering::Relaxed) > 0 {
+            true => Err(std::io::Error::other("a table cannot be written")),
+            false => Ok(()),
+        }
+    }
+}
+
+/// A load that lost a run fails, even if the source goes on after the error.
+#[test]
+fn a_failed_run_fails_the_load() {
+    let (sim, dir) = sim(12);
+    let hook = FailedTables::default();
+    let mut env = sim.env(1);
+    env.fs = Arc::new(HookedFs::over(env.fs, hook.clone()));
+    let db = Db::open(&dir, settings(), parts(env)).unwrap();
+    let done = db.bulk_load(&default(&db), &mut |load| {
+        hook.0.store(1, Ordering::Relaxed);
+        let mut failed = 0;
+        for n in 0..2000 {
+            let (key, value) = record(n, 0);
+            if load.push(Kind::Put, &key, &value, &[]).is_err() {
+                hook.0.store(0, Ordering::Relaxed);
+                failed += 1;
+            }
+        }
+        assert!(failed > 1, "every row after the failed run is refused");
+        Ok(())
+    });
+    assert!(matches!(done.unwrap_err().kind(), ErrorKind::Io(_)));
+    assert!(rows_of(&db).is_empty());
+    assert_eq!(data_files(&sim, &dir), files_named(&db));
+}
+
+fn table_files(dir: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<_> = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "tbl" || extension == "blob"));
+    files.sort();
+    files
 }
 
 fn rows_of(db: &Db) -> std::collections::BTreeMap<Vec<u8>, Vec<u8>> {

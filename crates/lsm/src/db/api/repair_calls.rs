@@ -425,15 +425,15 @@ impl Db {
 
     /// Loads rows in any order, which `fill` adds, in one commit that is durable when the call returns: as if it had
     /// written one table file and ingested it. A later row replaces an earlier one of the same key. Nothing is visible
-    /// before; an error of `fill` ends the load without a change. Memory: as much as a memtable, or a quarter of
-    /// `memory_bytes` if that is less. Sorted rows are written once, others twice if they do not fit into that memory.
+    /// before; an error of `fill` ends the load without a change. Memory: as much as two memtables, or a quarter
+    /// of `memory_bytes` if that is less. Sorted rows are written once, others twice if they do not fit into that memory.
     pub fn bulk_load(
         &self,
         family: &Family,
         fill: &mut dyn FnMut(&mut BulkLoad<'_>) -> Result<()>,
     ) -> Result<IngestedTables> {
         let (inner, _) = self.writable()?;
-        bulk_load::bulk_load(inner.compactor(), family, fill)
+        bulk_load::bulk_load(inner, family, fill)
     }
 
     /// Writes a checkpoint into `dir`, which must not exist or must be empty. The checkpoint is durable when the call

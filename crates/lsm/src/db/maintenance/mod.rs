@@ -5,6 +5,8 @@
 //! examine.rs        shows tables, memtables and log piece by piece, without a change
 //! replace.rs        replaces tables by their remaining records; lost ranges
 //! bulk_load.rs      sorts rows into tables and adds these to a family in one commit
+//! row_buffer.rs     rows of a bulk load in memory, sorted
+//! run_writer.rs     writes them in a thread of its own
 //! run_merge.rs      reads the runs of a bulk load as one
 //! table_file.rs     writes a table file outside of the store
 //! ingest_tables.rs  adds such files to families in one commit
@@ -26,6 +28,8 @@ mod ingestion;
 pub(super) mod pinned_files;
 mod placed_files;
 pub(super) mod replace;
+mod row_buffer;
 mod run_merge;
+mod run_writer;
 pub(super) mod store_copy;
 pub(super) mod table_file;
