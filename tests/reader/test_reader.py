@@ -10,6 +10,7 @@ import unittest
 
 import build
 import stamps
+import tables
 import waxread
 from backup import Backup
 from codec import COMPANION_8, COMPANION_LIST, DELETE, MERGE, PAGE, POINTER, PUT, Cursor, Damage, Unsupported, unpack
@@ -885,6 +886,50 @@ def store_once(closed):
     if closed not in MADE:
         MADE[closed] = store(closed)
     return MADE[closed]
+
+
+class Tables(unittest.TestCase):
+    def setUp(self):
+        with open(os.path.join(os.path.dirname(__file__), "tables.txt"), encoding="utf-8") as file:
+            lines = [line.rstrip("\n").split(" ") for line in file if not line.startswith("#")]
+        self.families, self.rows = {}, {}
+        for kind, name, *words in lines:
+            if kind == "record":
+                key, value = (bytes.fromhex(word) for word in words)
+                self.families.setdefault(name, []).append((key, value))
+            else:
+                self.rows.setdefault(name, []).append(words)
+
+    def test_records_are_the_rows_that_were_written(self):
+        catalogue = dict(self.families["waxseal_tables"])
+        schemas = [tables.Schema(value) for key, value in catalogue.items() if key[:1] == b"t"]
+        self.assertEqual({schema.name for schema in schemas}, self.rows.keys())
+        for schema in schemas:
+            found = tables.rows(schema, self.families[f"waxseal_tables-{schema.id}-rows"])
+            found = [sorted(f"{name}={value}" for name, value in row.items()) for row in found]
+            self.assertEqual(found, self.rows[schema.name])
+            keys = {key for key, _ in self.families[f"waxseal_tables-{schema.id}-rows"]}
+            entries = self.families.get(f"waxseal_tables-{schema.id}-indexes", [])
+            self.assertEqual(bool(entries), bool(schema.indexes))
+            for key, value in entries:
+                index, values, row_key = schema.entry(key, value)
+                self.assertIn(row_key, keys)
+                row = found[[schema.split(key)[1] for key in sorted(keys) if key == schema.split(key)[1]].index(row_key)]
+                for (id, _), value in zip(index.columns, values, strict=True):
+                    column = f"{schema.by_id[id].name}={value}"
+                    self.assertEqual(column in row, value is not None)
+            name = b"n" + schema.name.replace(".", "\0").encode()
+            self.assertEqual(catalogue[name], bytes([schema.id]))
+            history = b"h" + schema.id.to_bytes(4, "big") + schema.version.to_bytes(8, "big")
+            self.assertEqual(tables.Schema(catalogue[history]).name, schema.name)
+
+    def test_another_version_and_a_wrong_token_are_refused(self):
+        schema = next(tables.Schema(v) for k, v in self.families["waxseal_tables"] if k == b"t\0\0\0\x01")
+        key, value = self.families["waxseal_tables-1-rows"][0]
+        with self.assertRaises(Damage):
+            tables.rows(schema, [(bytes([key[0] ^ 1]) + key[1:], value)])
+        with self.assertRaises(Unsupported):
+            tables.rows(schema, [(key, b"\x02" + value[1:])])
 
 
 if __name__ == "__main__":

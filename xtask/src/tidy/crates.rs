@@ -1,4 +1,5 @@
-//! Packages depend only on packages below them: lsm, meta, registry, table, the face, and on top what nothing imports.
+//! Packages depend only on packages below them: lsm, meta, registry, the face, files and tables, and on top what
+//! nothing imports.
 
 use std::path::Path;
 
@@ -8,9 +9,8 @@ const STOREYS: &[&[&str]] = &[
     &["waxseal-testing"],
     &["waxseal-meta"],
     &["waxseal-registry"],
-    &["waxseal-table"],
     &["waxseal"],
-    &["waxseal-files"],
+    &["waxseal-files", "waxseal-table"],
     &["waxseal-http", "waxseal-mount"],
     &[
         "waxseal-cli",

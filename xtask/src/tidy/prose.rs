@@ -44,6 +44,7 @@ const PARTS: &[Part] = &[
     Part { name: "crates/mount/", opaque: 100, starts: 0 },
     Part { name: "crates/papers/", opaque: 100, starts: 0 },
     Part { name: "crates/registry/", opaque: 100, starts: 2 },
+    Part { name: "crates/table/", opaque: 100, starts: 0 },
     Part { name: "crates/testing/", opaque: 100, starts: 0 },
     Part { name: "crates/waxseal/", opaque: 100, starts: 1 },
     Part { name: "python/", opaque: 100, starts: 2 },

@@ -1,0 +1,335 @@
+//! Changes of a schema. The decisions are pure: a schema and a change give the next version.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::index::{Index, IndexState};
+use crate::packed::ColumnId;
+use crate::schema::{Column, ColumnRole, ColumnState, Schema, check_name};
+use crate::types::ColumnType;
+
+/// Changes of a table's schema, which take effect together.
+///
+/// ```
+/// use waxseal_table::{Alteration, ColumnType};
+///
+/// let change = Alteration::new().add_column("genre", ColumnType::Text).rename_column("title", "name");
+/// # let _ = change;
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct Alteration(Vec<Step>);
+
+#[derive(Clone, Debug)]
+enum Step {
+    Add { group: String, name: String, ty: ColumnType },
+    AddRepeatedGroup(String),
+    Rename { from: String, to: String },
+    Widen { name: String, ty: ColumnType },
+    Drop { name: String, deadline: i64 },
+    Undelete(String),
+    AddIndex(Index),
+    PublishIndex(String),
+    RebuildIndex(String),
+    DropIndex(String),
+    Forget(Vec<ColumnId>),
+}
+
+impl Alteration {
+    /// Returns no changes.
+    pub fn new() -> Alteration {
+        Alteration::default()
+    }
+
+    /// Adds a column to the group `default`. Rows that exist do not have it. A column of the name that was tentatively
+    /// dropped is restored with its values instead, if it had this type.
+    pub fn add_column(self, name: &str, ty: ColumnType) -> Alteration {
+        self.add_column_in("default", name, ty)
+    }
+
+    /// Adds a column to a group, which is created if it does not exist: see [`add_column`](Alteration::add_column).
+    pub fn add_column_in(mut self, group: &str, name: &str, ty: ColumnType) -> Alteration {
+        self.0.push(Step::Add { group: group.to_owned(), name: name.to_owned(), ty });
+        self
+    }
+
+    /// Adds a repeated group without columns.
+    pub fn add_repeated_group(mut self, name: &str) -> Alteration {
+        self.0.push(Step::AddRepeatedGroup(name.to_owned()));
+        self
+    }
+
+    /// Renames a column. Key columns can be renamed as well.
+    pub fn rename_column(mut self, from: &str, to: &str) -> Alteration {
+        self.0.push(Step::Rename { from: from.to_owned(), to: to.to_owned() });
+        self
+    }
+
+    /// Changes the type of a column to a wider one: see [`ColumnType::widens_to`]. Stored values are converted when
+    /// they are read.
+    pub fn widen_column(mut self, name: &str, ty: ColumnType) -> Alteration {
+        self.0.push(Step::Widen { name: name.to_owned(), ty });
+        self
+    }
+
+    /// Drops a column until a deadline, in microseconds since 1970: reads hide the column, and `undelete_column`
+    /// restores it until then. A second drop ends that time.
+    pub(crate) fn drop_column(mut self, name: &str, deadline: i64) -> Alteration {
+        self.0.push(Step::Drop { name: name.to_owned(), deadline });
+        self
+    }
+
+    /// Restores a column that was tentatively dropped.
+    pub fn undelete_column(mut self, name: &str) -> Alteration {
+        self.0.push(Step::Undelete(name.to_owned()));
+        self
+    }
+
+    /// Drops an index.
+    pub fn drop_index(mut self, name: &str) -> Alteration {
+        self.0.push(Step::DropIndex(name.to_owned()));
+        self
+    }
+
+    /// Adds an index that writes maintain and that cannot be read yet.
+    pub(crate) fn add_index(mut self, index: Index) -> Alteration {
+        self.0.push(Step::AddIndex(index));
+        self
+    }
+
+    /// Makes an index one without entries, which cannot be read yet.
+    pub(crate) fn rebuild_index(mut self, name: &str) -> Alteration {
+        self.0.push(Step::RebuildIndex(name.to_owned()));
+        self
+    }
+
+    /// Lets an index be read.
+    pub(crate) fn publish_index(mut self, name: &str) -> Alteration {
+        self.0.push(Step::PublishIndex(name.to_owned()));
+        self
+    }
+
+    /// Forgets columns whose values were all removed.
+    pub(crate) fn forget_columns(mut self, ids: Vec<ColumnId>) -> Alteration {
+        self.0.push(Step::Forget(ids));
+        self
+    }
+
+    /// Returns the next version of a schema. Errors: `NotFound` and `Exists` for columns; `Invalid` for a change that
+    /// is not possible.
+    pub(crate) fn apply(&self, schema: &Schema, now_micros: i64) -> Result<Schema> {
+        let mut next = schema.clone();
+        next.expire(now_micros);
+        for step in &self.0 {
+            step.apply(&mut next)?;
+        }
+        next.version += 1;
+        next.check()?;
+        Ok(next)
+    }
+}
+
+impl Step {
+    fn apply(&self, schema: &mut Schema) -> Result<()> {
+        match self {
+            Step::Add { group, name, ty } => add(schema, group, name, ty),
+            Step::AddRepeatedGroup(name) => match schema.groups.iter().any(|group| group.name == *name) {
+                true => Err(Error::of(ErrorKind::Exists, format!("the table has a group {name:?}"))),
+                false => {
+                    schema.group_or_new(name, true);
+                    Ok(())
+                }
+            },
+            Step::Rename { from, to } => {
+                check_name("column", to)?;
+                refuse_taken(schema, to)?;
+                active(schema, from)?.name = to.clone();
+                Ok(())
+            }
+            Step::Widen { name, ty } => {
+                let column = active(schema, name)?;
+                if column.role.is_key() {
+                    return Err(Error::invalid(format!("column {name:?} is of the key, whose types do not change")));
+                }
+                let id = column.id;
+                if let Some(index) = schema.indexes.iter().find(|index| index.columns.iter().any(|(own, _)| *own == id))
+                {
+                    let index = &index.name;
+                    return Err(Error::invalid(format!(
+                        "column {name:?} is in the index {index:?}, whose types do not change"
+                    )));
+                }
+                let column = active(schema, name)?;
+                if !column.ty.widens_to(ty) {
+                    return Err(Error::invalid(format!("column {name:?}: {} does not widen to {ty}", column.ty)));
+                }
+                column.ty = ty.clone();
+                Ok(())
+            }
+            Step::Drop { name, deadline } => {
+                let column = any(schema, name)?;
+                if column.role.is_key() {
+                    return Err(Error::invalid(format!("column {name:?} is of the key, which stays")));
+                }
+                column.state = match column.state {
+                    ColumnState::Active => ColumnState::Tentative(*deadline),
+                    ColumnState::Tentative(_) => ColumnState::Purging,
+                    ColumnState::Purging => return Err(purging(name)),
+                };
+                schema.drop_indexes_of_purging();
+                Ok(())
+            }
+            Step::AddIndex(index) => match schema.indexes.iter().any(|own| own.name == index.name) {
+                true => Err(Error::of(ErrorKind::Exists, format!("the table has an index {:?}", index.name))),
+                false => {
+                    schema.add_index(index, IndexState::Building);
+                    Ok(())
+                }
+            },
+            Step::PublishIndex(name) => {
+                let index = schema.indexes.iter_mut().find(|index| index.name == *name);
+                index.ok_or_else(|| no_index(name))?.state = IndexState::Public;
+                Ok(())
+            }
+            Step::RebuildIndex(name) => {
+                let id = schema.next_index;
+                let index = schema.indexes.iter_mut().find(|index| index.name == *name);
+                let index = index.ok_or_else(|| no_index(name))?;
+                (index.id, index.state) = (id, IndexState::Building);
+                schema.next_index = id.saturating_add(1);
+                Ok(())
+            }
+            Step::Forget(ids) => {
+                let is_gone = |column: &Column| column.state == ColumnState::Purging && ids.contains(&column.id);
+                schema.columns.retain(|column| !is_gone(column));
+                Ok(())
+            }
+            Step::DropIndex(name) => {
+                let before = schema.indexes.len();
+                schema.indexes.retain(|index| index.name != *name);
+                if schema.indexes.len() == before { Err(no_index(name)) } else { Ok(()) }
+            }
+            Step::Undelete(name) => {
+                let column = any(schema, name)?;
+                match column.state {
+                    ColumnState::Active => Err(Error::invalid(format!("column {name:?} was not dropped"))),
+                    ColumnState::Purging => Err(purging(name)),
+                    ColumnState::Tentative(_) => {
+                        column.state = ColumnState::Active;
+                        Ok(())
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn add(schema: &mut Schema, group: &str, name: &str, ty: &ColumnType) -> Result<()> {
+    check_name("column", name)?;
+    if let Some(dropped) = schema.columns.iter_mut().find(|column| column.name == name)
+        && matches!(dropped.state, ColumnState::Tentative(_))
+    {
+        if dropped.ty != *ty {
+            let stored = &dropped.ty;
+            return Err(Error::invalid(format!(
+                "column {name:?} was dropped as {stored} and can be restored as such; drop it again to remove it"
+            )));
+        }
+        dropped.state = ColumnState::Active;
+        return Ok(());
+    }
+    refuse_taken(schema, name)?;
+    let (id, group) = (schema.next_column, schema.group_or_new(group, false));
+    let next = id.checked_add(1).ok_or_else(|| Error::invalid("the table has had too many columns"))?;
+    schema.next_column = next;
+    let (name, ty, role, state) = (name.to_owned(), ty.clone(), ColumnRole::Value, ColumnState::Active);
+    schema.columns.push(Column { id, name, ty, role, group, state });
+    Ok(())
+}
+
+/// Fails if a column has the name, whatever its state.
+fn refuse_taken(schema: &Schema, name: &str) -> Result<()> {
+    match schema.columns.iter().find(|column| column.name == name).map(|column| column.state) {
+        None => Ok(()),
+        Some(ColumnState::Purging) => Err(purging(name)),
+        Some(_) => Err(Error::of(ErrorKind::Exists, format!("the table has a column {name:?}"))),
+    }
+}
+
+fn active<'a>(schema: &'a mut Schema, name: &str) -> Result<&'a mut Column> {
+    any(schema, name).and_then(|column| match column.is_active() {
+        true => Ok(column),
+        false => Err(Error::of(ErrorKind::NotFound, format!("column {name:?} was dropped"))),
+    })
+}
+
+fn any<'a>(schema: &'a mut Schema, name: &str) -> Result<&'a mut Column> {
+    let found = schema.columns.iter_mut().find(|column| column.name == name);
+    found.ok_or_else(|| Error::of(ErrorKind::NotFound, format!("the table has no column {name:?}")))
+}
+
+#[cold]
+pub(crate) fn no_index(name: &str) -> Error {
+    Error::of(ErrorKind::NotFound, format!("the table has no index {name:?}"))
+}
+
+#[cold]
+fn purging(name: &str) -> Error {
+    Error::invalid(format!("the values of column {name:?} are being removed: use another name until that is done"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schema() -> Schema {
+        Schema::new().partition_key("key", ColumnType::I32).column("a", ColumnType::I32)
+    }
+
+    fn state_of(schema: &Schema, name: &str) -> Option<(u32, ColumnState)> {
+        schema.columns.iter().find(|column| column.name == name).map(|column| (column.id, column.state))
+    }
+
+    #[test]
+    fn a_dropped_column_is_restored_until_its_deadline_or_a_second_drop() {
+        let dropped = Alteration::new().drop_column("a", 100).apply(&schema(), 0).unwrap();
+        assert_eq!(state_of(&dropped, "a"), Some((2, ColumnState::Tentative(100))));
+        for restore in [Alteration::new().undelete_column("a"), Alteration::new().add_column("a", ColumnType::I32)] {
+            assert_eq!(state_of(&restore.apply(&dropped, 99).unwrap(), "a"), Some((2, ColumnState::Active)));
+            assert_eq!(restore.apply(&dropped, 100).unwrap_err().kind(), ErrorKind::Invalid);
+            let purging = Alteration::new().drop_column("a", 200).apply(&dropped, 99).unwrap();
+            assert_eq!(state_of(&purging, "a"), Some((2, ColumnState::Purging)));
+            assert_eq!(restore.apply(&purging, 99).unwrap_err().kind(), ErrorKind::Invalid);
+        }
+        let other_type = Alteration::new().add_column("a", ColumnType::Text);
+        assert_eq!(other_type.apply(&dropped, 0).unwrap_err().kind(), ErrorKind::Invalid);
+    }
+
+    #[test]
+    fn impossible_changes_are_refused() {
+        let new = Alteration::new;
+        for (change, kind) in [
+            (new().add_column("a", ColumnType::I32), ErrorKind::Exists),
+            (new().add_column("", ColumnType::I32), ErrorKind::Invalid),
+            (new().add_column("b", ColumnType::I32.list().list()), ErrorKind::Invalid),
+            (new().rename_column("b", "c"), ErrorKind::NotFound),
+            (new().rename_column("a", "key"), ErrorKind::Exists),
+            (new().widen_column("a", ColumnType::Text), ErrorKind::Invalid),
+            (new().widen_column("key", ColumnType::I64), ErrorKind::Invalid),
+            (new().drop_column("key", 1), ErrorKind::Invalid),
+            (new().drop_column("b", 1), ErrorKind::NotFound),
+            (new().undelete_column("a"), ErrorKind::Invalid),
+            (new().add_repeated_group("default"), ErrorKind::Exists),
+        ] {
+            assert_eq!(change.apply(&schema(), 0).unwrap_err().kind(), kind, "{change:?}");
+        }
+    }
+
+    #[test]
+    fn a_column_id_is_never_used_again() {
+        let next = Alteration::new().add_column("b", ColumnType::I32).apply(&schema(), 0).unwrap();
+        assert_eq!((state_of(&next, "b"), next.version), (Some((3, ColumnState::Active)), 2));
+        let mut purged = next.clone();
+        purged.columns.retain(|column| column.name != "b");
+        let again = Alteration::new().add_column("b", ColumnType::I32).apply(&purged, 0).unwrap();
+        assert_eq!(state_of(&again, "b"), Some((4, ColumnState::Active)));
+    }
+}

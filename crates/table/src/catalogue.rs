@@ -1,0 +1,190 @@
+//! The catalogue: which tables a store has, and their schemas. docs/format-tables.md, section 6.
+//!
+//! The first byte of a key says what the record is: `n` the id of a table's name, `t` the schema of a table, `h` an
+//! earlier or the present version of a schema, `c` the counter of table ids.
+
+use waxseal::{Batch, CfOptions, ColumnFamily, Db, Snapshot, Transaction};
+
+use crate::codec::Reader;
+use crate::error::{Error, ErrorKind, Result};
+use crate::schema::TableName;
+use crate::schema_record::{TableId, TableRecord};
+
+/// The family of the catalogue.
+pub(crate) const CATALOGUE_FAMILY: &str = "waxseal_tables";
+
+const COUNTER_KEY: &[u8] = b"c";
+const NAME: u8 = b'n';
+const TABLE: u8 = b't';
+const HISTORY: u8 = b'h';
+
+/// Reads and writes the catalogue's records.
+#[derive(Clone)]
+pub(crate) struct Catalogue {
+    family: Option<ColumnFamily>,
+}
+
+impl Catalogue {
+    /// Opens the catalogue, or creates it. A read-only store without a catalogue has no tables.
+    pub(crate) fn open(db: &Db) -> Result<Catalogue> {
+        let found = db.column_families().into_iter().find(|family| family.name() == CATALOGUE_FAMILY);
+        let family = match found {
+            None if !db.is_read_only() => Some(db.create_column_family(CATALOGUE_FAMILY, CfOptions::default())?),
+            found => found,
+        };
+        Ok(Catalogue { family })
+    }
+
+    /// Returns the bytes of a table's record, now or at a snapshot; `None` for a table that does not exist.
+    pub(crate) fn record_bytes(&self, id: TableId, at: Option<&Snapshot>) -> Result<Option<Vec<u8>>> {
+        self.read(&table_key(id), at)
+    }
+
+    /// Returns the bytes of a table's record as a transaction sees it, and makes a change of it a conflict.
+    pub(crate) fn record_in(&self, id: TableId, transaction: &Transaction) -> Result<Option<Vec<u8>>> {
+        Ok(transaction.get_with(self.writable()?, table_key(id), <[u8]>::to_vec)?)
+    }
+
+    /// Returns the table of a name.
+    pub(crate) fn find(&self, name: &TableName) -> Result<Option<TableRecord>> {
+        let Some(id) = self.read(&name_key(name), None)? else { return Ok(None) };
+        let mut reader = Reader::new(&id);
+        let id = reader.varint_u32()?;
+        reader.end()?;
+        match self.record_bytes(id, None)? {
+            Some(record) => TableRecord::decode(&record).map(Some),
+            None => Err(Error::corruption("the table has a name but no schema")),
+        }
+    }
+
+    /// Returns all tables, in the order of their names.
+    pub(crate) fn tables(&self) -> Result<Vec<TableRecord>> {
+        let mut tables = Vec::new();
+        for row in self.family.iter().flat_map(|family| family.prefix([TABLE])) {
+            tables.push(TableRecord::decode(&row?.1)?);
+        }
+        tables.sort_by(|one: &TableRecord, other: &TableRecord| one.name.cmp(&other.name));
+        Ok(tables)
+    }
+
+    /// Takes an id that no table ever had.
+    pub(crate) fn next_id(&self) -> Result<TableId> {
+        let next = self.writable()?.fetch_add(COUNTER_KEY, 1)? + 1;
+        TableId::try_from(next).map_err(|_| Error::invalid("the store has had too many tables"))
+    }
+
+    /// Returns the greatest id that a table ever had; 0 before the first one.
+    pub(crate) fn last_id(&self) -> Result<TableId> {
+        let Some(counter) = self.read(COUNTER_KEY, None)? else { return Ok(0) };
+        let counter = Reader::new(&counter).array().map(i64::from_le_bytes)?;
+        TableId::try_from(counter).map_err(|_| Error::corruption("the counter of tables is out of range"))
+    }
+
+    /// Adds a new version of a table to a batch.
+    pub(crate) fn put(&self, batch: &mut Batch, table: &TableRecord) -> Result<()> {
+        let family = self.writable()?;
+        let record = table.encode();
+        let mut id = Vec::new();
+        crate::codec::put_varint(&mut id, u64::from(table.id));
+        batch.put(family, name_key(&table.name), id);
+        batch.put(family, history_key(table.id, table.schema.version), &record);
+        batch.put(family, table_key(table.id), record);
+        Ok(())
+    }
+
+    /// Adds the removal of a table's name to a batch.
+    pub(crate) fn remove_name(&self, batch: &mut Batch, name: &TableName) -> Result<()> {
+        batch.delete(self.writable()?, name_key(name));
+        Ok(())
+    }
+
+    /// Adds the removal of a table to a batch. The versions of its schema stay.
+    pub(crate) fn remove(&self, batch: &mut Batch, table: &TableRecord) -> Result<()> {
+        self.remove_name(batch, &table.name)?;
+        batch.delete(self.writable()?, table_key(table.id));
+        Ok(())
+    }
+
+    /// Returns the versions of a table's schema, oldest first.
+    pub(crate) fn history(&self, id: TableId) -> Result<Vec<TableRecord>> {
+        let mut prefix = vec![HISTORY];
+        put_id(&mut prefix, id);
+        let rows = self.family.iter().flat_map(|family| family.prefix(&prefix));
+        rows.map(|row| TableRecord::decode(&row?.1)).collect()
+    }
+
+    fn read(&self, key: &[u8], at: Option<&Snapshot>) -> Result<Option<Vec<u8>>> {
+        let Some(family) = &self.family else { return Ok(None) };
+        let found = match at {
+            Some(snapshot) => snapshot.get_with(family, key, <[u8]>::to_vec),
+            None => family.get_with(key, <[u8]>::to_vec),
+        };
+        Ok(found?)
+    }
+
+    fn writable(&self) -> Result<&ColumnFamily> {
+        let read_only = || Error::of(ErrorKind::ReadOnly, "the store is open for reading only");
+        self.family.as_ref().ok_or_else(read_only)
+    }
+}
+
+/// Returns the name of the family of a table's rows.
+pub(crate) fn rows_family(id: TableId) -> String {
+    format!("{CATALOGUE_FAMILY}-{id}-rows")
+}
+
+/// Returns the name of the family of a table's indexes.
+pub(crate) fn indexes_family(id: TableId) -> String {
+    format!("{CATALOGUE_FAMILY}-{id}-indexes")
+}
+
+/// Returns the id of the table that a family is of.
+pub(crate) fn table_of_family(name: &str) -> Option<TableId> {
+    let id = name.strip_prefix(CATALOGUE_FAMILY)?.strip_prefix('-')?;
+    let id = id.strip_suffix("-rows").or_else(|| id.strip_suffix("-indexes"))?.parse().ok()?;
+    [rows_family(id), indexes_family(id)].contains(&name.to_owned()).then_some(id)
+}
+
+fn name_key(name: &TableName) -> Vec<u8> {
+    [&[NAME], name.keyspace.as_bytes(), b"\0", name.table.as_bytes()].concat()
+}
+
+fn table_key(id: TableId) -> Vec<u8> {
+    let mut key = vec![TABLE];
+    put_id(&mut key, id);
+    key
+}
+
+fn history_key(id: TableId, version: u64) -> Vec<u8> {
+    let mut key = vec![HISTORY];
+    put_id(&mut key, id);
+    key.extend_from_slice(&version.swap_bytes().to_le_bytes());
+    key
+}
+
+/// Appends an id in four bytes, most significant first.
+fn put_id(key: &mut Vec<u8>, id: TableId) {
+    key.extend_from_slice(&id.swap_bytes().to_le_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_have_these_bytes() {
+        assert_eq!(name_key(&TableName::parse("lib.books").unwrap()), b"nlib\0books");
+        assert_eq!(table_key(258), b"t\0\0\x01\x02");
+        assert_eq!(history_key(1, 2), b"h\0\0\0\x01\0\0\0\0\0\0\0\x02");
+    }
+
+    #[test]
+    fn families_of_tables_are_told_from_others() {
+        assert_eq!(table_of_family(&rows_family(12)), Some(12));
+        assert_eq!(table_of_family(&indexes_family(12)), Some(12));
+        for other in [CATALOGUE_FAMILY, "waxseal_tables-012-rows", "waxseal_tables-1", "waxseal_tables-1-other", "rows"]
+        {
+            assert_eq!(table_of_family(other), None, "{other}");
+        }
+    }
+}

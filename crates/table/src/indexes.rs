@@ -1,0 +1,197 @@
+//! Secondary indexes of a table: build, verify and repair.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use waxseal::Snapshot;
+
+use crate::alteration::{Alteration, no_index};
+use crate::error::{Error, Result};
+use crate::index::{Index, IndexId, row_key_of};
+use crate::index_reader::read_row;
+use crate::layout::{IndexLayout, Layout};
+use crate::row_reader::{Move, RowReader};
+use crate::table::Table;
+
+/// Result of a check of a table's indexes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct IndexReport {
+    /// Rows that were read.
+    pub rows: u64,
+    /// Entries that were read, of all indexes.
+    pub entries: u64,
+    /// Missing entries of existing rows.
+    pub missing: u64,
+    /// Entries that belong to no row.
+    pub stale: u64,
+    /// Rows and entries that could not be read.
+    pub damaged: u64,
+}
+
+impl IndexReport {
+    /// Returns true if every row has its entries, and every entry its row.
+    pub fn is_clean(&self) -> bool {
+        (self.missing, self.stale, self.damaged) == (0, 0, 0)
+    }
+}
+
+impl Table {
+    /// Adds an index, and builds it while reads and writes go on. Writes maintain the index from the first moment on;
+    /// selects can use it when the call returns. After a crash, or an error of the store, call it again.
+    ///
+    /// Errors: `Exists` for an index of the name, and for rows that have the same values of a unique index (the index
+    /// is dropped again then); `Invalid` for an index that the table cannot have; `Corruption` if a row is damaged.
+    pub fn create_index(&self, index: Index) -> Result<()> {
+        let name = index.name.clone();
+        let create = || {
+            self.try_alter(&Alteration::new().add_index(index))?;
+            self.build(&name)
+        };
+        create().map_err(|error| self.named(error))
+    }
+
+    /// Removes all entries of an index and builds it again from the rows: see [`create_index`](Table::create_index).
+    /// This also finishes a build that was interrupted. Errors: `NotFound`, and as for `create_index`.
+    pub fn rebuild_index(&self, name: &str) -> Result<()> {
+        let rebuild = || {
+            self.try_alter(&Alteration::new().rebuild_index(name))?;
+            self.build(name)
+        };
+        rebuild().map_err(|error| self.named(error))
+    }
+
+    /// Drops an index and its entries. Errors: `NotFound`.
+    pub fn drop_index(&self, name: &str) -> Result<()> {
+        self.alter(Alteration::new().drop_index(name))
+    }
+
+    /// Rebuilds every index. Returns their number. Errors: as for [`rebuild_index`](Table::rebuild_index).
+    pub fn repair_indexes(&self) -> Result<usize> {
+        let names: Vec<String> = self.schema()?.indexes().map(|index| index.name.clone()).collect();
+        names.iter().try_for_each(|name| self.rebuild_index(name))?;
+        Ok(names.len())
+    }
+
+    /// Checks at one snapshot that every row has its entries and every entry its row. Indexes that are being built are
+    /// left out. Costs a read of all rows and entries, and a search for each of both. Damage is counted, not returned.
+    ///
+    /// Errors: those of the store except damage.
+    pub fn verify_indexes(&self) -> Result<IndexReport> {
+        let verify = || {
+            let snapshot = self.state.store.db.snapshot();
+            let layout = self.state.layout_at(&snapshot)?;
+            let mut report = IndexReport::default();
+            self.verify_rows(&snapshot, &layout, &mut report)?;
+            for index in public(&layout) {
+                self.verify_entries(&snapshot, &layout, index, &mut report)?;
+            }
+            Ok(report)
+        };
+        verify().map_err(|error| self.named(error))
+    }
+
+    /// Adds the entries of all rows to an index, and lets the index be read.
+    fn build(&self, name: &str) -> Result<()> {
+        let schema = self.state.layout()?;
+        let id = schema.indexes.iter().find(|index| index.info.name == name).map(|index| index.info.id);
+        let id = id.ok_or_else(|| no_index(name))?;
+        match self.add_all_entries(id, name) {
+            Ok(()) => self.try_alter(&Alteration::new().publish_index(name)),
+            Err(error) if error.kind() == crate::ErrorKind::Exists => {
+                self.try_alter(&Alteration::new().drop_index(name))?;
+                Err(error)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn add_all_entries(&self, id: IndexId, name: &str) -> Result<()> {
+        self.for_all_rows(|writer, row_key| {
+            let index = writer.layout.indexes.iter().find(|index| index.info.id == id);
+            writer.add_entry(index.ok_or_else(|| no_index(name))?, row_key).map(|()| 0)
+        })
+        .map(drop)
+    }
+
+    fn verify_rows(&self, snapshot: &Snapshot, layout: &Arc<Layout>, report: &mut IndexReport) -> Result<()> {
+        let cursor = snapshot.cursor(&self.rows);
+        cursor.check()?;
+        let mut reader = RowReader::new(layout.clone(), layout.select_indexed(), cursor, false);
+        loop {
+            let (row_key, row) = match reader.next_row() {
+                Ok(Some(found)) => found,
+                Ok(None) => return Ok(()),
+                Err(error) => {
+                    report.count(error)?;
+                    continue;
+                }
+            };
+            report.rows += 1;
+            let values = layout.values_of(row);
+            for index in public(layout) {
+                let Some(entry) = index.entry(&values, &row_key)? else { continue };
+                match snapshot.get_with(&self.state.indexes, &entry.key, |found| found == entry.value) {
+                    Ok(Some(true)) => {}
+                    Ok(_) => report.missing += 1,
+                    Err(error) => report.count(error.into())?,
+                }
+            }
+        }
+    }
+
+    fn verify_entries(
+        &self,
+        snapshot: &Snapshot,
+        layout: &Arc<Layout>,
+        index: &IndexLayout,
+        report: &mut IndexReport,
+    ) -> Result<()> {
+        let selection = Arc::new(layout.select_indexed());
+        let range = (Bound::Included(index.info.prefix()), Bound::Excluded(index.info.end()));
+        let mut entries = snapshot.cursor_in(&self.state.indexes, range);
+        entries.check()?;
+        let mut next = Move::Begin;
+        loop {
+            match next.make(&mut entries, false) {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
+                Err(error) => {
+                    report.count(error)?;
+                    continue;
+                }
+            }
+            report.entries += 1;
+            let (key, value) = (entries.key(), entries.value());
+            let row = row_key_of(&index.parts, key, value)
+                .and_then(|row_key| Ok((row_key, read_row(snapshot, &self.rows, layout, &selection, row_key)?)));
+            let (row_key, row) = match row {
+                Ok(found) => found,
+                Err(error) => {
+                    report.count(error)?;
+                    continue;
+                }
+            };
+            let expected = row.map_or(Ok(None), |row| index.entry(&layout.values_of(row), row_key))?;
+            if !expected.is_some_and(|expected| expected.key == key && expected.value == value) {
+                report.stale += 1;
+            }
+        }
+    }
+}
+
+impl IndexReport {
+    /// Counts damage. Errors: any other error.
+    fn count(&mut self, error: Error) -> Result<()> {
+        if !error.is_corruption() {
+            return Err(error);
+        }
+        self.damaged += 1;
+        Ok(())
+    }
+}
+
+/// Returns the indexes that have all rows.
+fn public(layout: &Layout) -> impl Iterator<Item = &IndexLayout> {
+    layout.indexes.iter().filter(|index| index.info.state == crate::index::IndexState::Public)
+}

@@ -1,0 +1,295 @@
+//! Reads and writes of single rows inside a transaction of the store.
+//!
+//! A record that is rewritten keeps its expiry. The transaction has read the record, so that a commit of another expiry
+//! in between is a conflict.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
+
+use waxseal::env::lock;
+use waxseal::meta::{EXPIRY, Expiry};
+use waxseal::{ColumnFamily, Transaction, TransactionCursor};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::index::IndexEntry;
+use crate::key::above;
+use crate::key_range::KeyBound;
+use crate::layout::{ContentChange, EncodedRow, IndexLayout, Layout, RecordChange};
+use crate::row::Row;
+use crate::row_reader::RowReader;
+use crate::schema::{DEFAULT_GROUP, GroupId};
+use crate::schema_record::TableId;
+use crate::selection::Selection;
+use crate::value::Value;
+use crate::write::{Expiries, Writes, delete_row, expiring, put_row};
+
+/// The expiries of the records that a transaction has written, by table and key.
+pub(crate) type OwnExpiries = Mutex<HashMap<(TableId, Vec<u8>), Option<u64>>>;
+
+/// The rows of one table in a transaction.
+pub(crate) struct RowWriter<'a> {
+    pub(crate) transaction: &'a Transaction,
+    pub(crate) rows: &'a ColumnFamily,
+    pub(crate) indexes: &'a ColumnFamily,
+    pub(crate) layout: &'a Arc<Layout>,
+    pub(crate) own_expiries: &'a OwnExpiries,
+}
+
+impl RowWriter<'_> {
+    /// Returns true if the table has a row of a key.
+    pub(crate) fn contains(&self, row_key: &[u8]) -> Result<bool> {
+        Ok(self.transaction.contains(self.rows, row_key)?)
+    }
+
+    /// Returns a row.
+    pub(crate) fn get(&self, row_key: &[u8]) -> Result<Option<Row>> {
+        self.read(row_key, self.layout.select_all())
+    }
+
+    fn read(&self, row_key: &[u8], selection: Selection) -> Result<Option<Row>> {
+        let cursor = self.records_of(row_key);
+        cursor.check()?;
+        let mut reader = RowReader::new(self.layout.clone(), selection, cursor, false);
+        let found = reader.next_row()?;
+        reader.take_pending().map_or(Ok(found.map(|(_, row)| row)), Err)
+    }
+
+    /// Writes a whole row over whatever is there. Errors: `Exists` for values that a unique index has of another row.
+    pub(crate) fn put(&self, row: &EncodedRow, expiries: &Expiries) -> Result<()> {
+        if !self.layout.indexes.is_empty() {
+            let old = self.indexed_values(&row.key)?;
+            let change = IndexChange { row_key: &row.key, old: old.as_deref(), new: Some(&row.values), rewrites: true };
+            self.maintain(&change, |group| Ok(expiries.of(group)))?;
+        }
+        put_row(&mut &*self, self.rows, self.layout, row, expiries)
+    }
+
+    /// Deletes a row.
+    pub(crate) fn delete(&self, row_key: &[u8]) -> Result<()> {
+        self.delete_entries(row_key)?;
+        delete_row(&mut &*self, self.rows, self.layout, row_key)
+    }
+
+    /// Deletes the rows of a range.
+    pub(crate) fn delete_range(&self, bounds: &(KeyBound, KeyBound)) -> Result<()> {
+        if !self.layout.indexes.is_empty() {
+            let cursor = self.transaction.cursor_in(self.rows, bounds.clone());
+            cursor.check()?;
+            let mut reader = RowReader::new(self.layout.clone(), self.layout.select_indexed(), cursor, false);
+            while let Some((row_key, row)) = reader.next_row()? {
+                let old = self.layout.values_of(row);
+                let change = IndexChange { row_key: &row_key, old: Some(&old), new: None, rewrites: false };
+                self.maintain(&change, |_| Ok(None))?;
+            }
+        }
+        Ok(self.transaction.delete_range(self.rows, bounds.clone())?)
+    }
+
+    fn delete_entries(&self, row_key: &[u8]) -> Result<()> {
+        if self.layout.indexes.is_empty() {
+            return Ok(());
+        }
+        let old = self.indexed_values(row_key)?;
+        let change = IndexChange { row_key, old: old.as_deref(), new: None, rewrites: false };
+        self.maintain(&change, |_| Ok(None))
+    }
+
+    /// Adds the entry of a row to an index that is being built. A key without a row is left out.
+    pub(crate) fn add_entry(&self, index: &IndexLayout, row_key: &[u8]) -> Result<()> {
+        let Some(values) = self.indexed_values(row_key)? else { return Ok(()) };
+        match index.entry(&values, row_key)? {
+            Some(entry) => self.put_entry(index, &entry, row_key, &|group| self.group_expiry(row_key, group)),
+            None => Ok(()),
+        }
+    }
+
+    /// Removes the values of purged columns from the records of a row. Returns the number of records that had some.
+    pub(crate) fn purge(&self, row_key: &[u8]) -> Result<u64> {
+        let mut records = self.records_of(row_key);
+        let mut found = Vec::new();
+        records.first()?;
+        while records.valid() {
+            if self.layout.has_purged(&records.key()[row_key.len()..], records.value())? {
+                found.push((records.key().to_vec(), records.value().to_vec()));
+            }
+            records.next()?;
+        }
+        for (key, old) in &found {
+            let is_default = key.len() == row_key.len();
+            match self.layout.apply(Some(old), &BTreeMap::new())? {
+                None if !is_default && !self.layout.is_entry(&key[row_key.len()..]) => {
+                    (&mut &*self).delete(self.rows, key)?;
+                }
+                new => {
+                    let new = new.unwrap_or_else(|| crate::packed::Packer::new().finish());
+                    (&mut &*self).put(self.rows, key, &new, self.expiry(key)?)?;
+                }
+            }
+        }
+        Ok(found.len() as u64)
+    }
+
+    /// Returns a cursor over the records of a row.
+    fn records_of(&self, row_key: &[u8]) -> TransactionCursor {
+        match above(row_key) {
+            Some(end) => self.transaction.cursor_in(self.rows, row_key.to_vec()..end),
+            None => self.transaction.cursor_in(self.rows, row_key.to_vec()..),
+        }
+    }
+
+    /// Returns the values of a row's indexed columns, by the index of the column in the schema; `None` without a row.
+    fn indexed_values(&self, row_key: &[u8]) -> Result<Option<Vec<Option<Value>>>> {
+        Ok(self.read(row_key, self.layout.select_indexed())?.map(|row| self.layout.values_of(row)))
+    }
+
+    /// Replaces the entries of a row.
+    fn maintain(&self, change: &IndexChange<'_>, expiry: impl Fn(GroupId) -> Result<Option<u64>>) -> Result<()> {
+        for index in &self.layout.indexes {
+            let entry = |values: Option<&[Option<Value>]>| {
+                values.map_or(Ok(None), |values| index.entry(values, change.row_key))
+            };
+            let (old, new) = (entry(change.old)?, entry(change.new)?);
+            let is_same = old == new;
+            if let Some(old) = old.filter(|_| !is_same) {
+                (&mut &*self).delete(self.indexes, &old.key)?;
+            }
+            if let Some(new) = new.filter(|_| !is_same || change.rewrites) {
+                self.put_entry(index, &new, change.row_key, &expiry)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn put_entry(
+        &self,
+        index: &IndexLayout,
+        entry: &IndexEntry,
+        row_key: &[u8],
+        expiry: &dyn Fn(GroupId) -> Result<Option<u64>>,
+    ) -> Result<()> {
+        if !entry.value.is_empty()
+            && let Some(found) = self.transaction.get(self.indexes, &entry.key)?
+            && *found != *row_key
+        {
+            let (found, own) = (self.layout.shown(&found), self.layout.shown(row_key));
+            let name = &index.info.name;
+            let what = format!("the unique index {name:?} has the values of row {own} for row {found}");
+            return Err(Error::of(ErrorKind::Exists, what));
+        }
+        let mut expires = expiry(DEFAULT_GROUP)?;
+        for column in &index.columns {
+            expires = earlier(expires, expiry(self.layout.column(*column).group)?);
+        }
+        Ok(self.transaction.put_with(self.indexes, &entry.key, &entry.value, expiring(expires))?)
+    }
+
+    /// Returns the expiry of a row's group.
+    fn group_expiry(&self, row_key: &[u8], group: GroupId) -> Result<Option<u64>> {
+        self.expiry(&self.layout.group_key(row_key, group))
+    }
+
+    /// Changes columns of a row. Returns false, and changes nothing, if the table has no row of the key. `expiries` are
+    /// those of the records that are written; without one, a record keeps its own, and a new record has that of the
+    /// row.
+    pub(crate) fn update(&self, row_key: &[u8], changes: &[RecordChange], expiries: &Expiries) -> Result<bool> {
+        if !self.contains(row_key)? {
+            return Ok(false);
+        }
+        if !self.layout.indexes.is_empty() {
+            self.maintain_updated(row_key, changes, expiries)?;
+        }
+        for change in changes {
+            let key = [row_key, &change.suffix].concat();
+            let old = self.transaction.get(self.rows, &key)?;
+            let new = match &change.content {
+                ContentChange::Columns(columns) => self.layout.apply(old.as_deref(), columns)?,
+                ContentChange::Single(value) => Some(crate::packed::pack_single(value)),
+                ContentChange::Remove => None,
+            };
+            let new = match new {
+                None if change.group == DEFAULT_GROUP => Some(crate::packed::Packer::new().finish()),
+                new => new,
+            };
+            match new {
+                Some(new) => {
+                    let expires = match (expiries.of(change.group), &old) {
+                        (Some(expires), _) => Some(expires),
+                        (None, Some(_)) => self.expiry(&key)?,
+                        (None, None) => self.expiry(row_key)?,
+                    };
+                    (&mut &*self).put(self.rows, &key, &new, expires)?;
+                }
+                None => (&mut &*self).delete(self.rows, &key)?,
+            }
+        }
+        Ok(true)
+    }
+
+    /// Replaces the entries of a row whose columns change.
+    fn maintain_updated(&self, row_key: &[u8], changes: &[RecordChange], expiries: &Expiries) -> Result<()> {
+        let Some(old) = self.indexed_values(row_key)? else { return Ok(()) };
+        let mut new = old.clone();
+        for change in changes {
+            if let ContentChange::Columns(columns) = &change.content
+                && change.is_of_row()
+            {
+                let value = |value: &Value| Some(value.clone()).filter(|value| !value.is_null());
+                columns.iter().for_each(|(column, changed)| new[*column] = value(changed));
+            }
+        }
+        let is_changed = |group| changes.iter().any(|change| change.group == group && change.is_of_row());
+        let rewrites = changes.iter().any(|change| expiries.of(change.group).is_some());
+        let change = IndexChange { row_key, old: Some(&old), new: Some(&new), rewrites };
+        self.maintain(&change, |group| match expiries.of(group).filter(|_| is_changed(group)) {
+            Some(expires) => Ok(Some(expires)),
+            None => self.group_expiry(row_key, group),
+        })
+    }
+
+    /// Returns the expiry of a record that the transaction has read or written.
+    fn expiry(&self, key: &[u8]) -> Result<Option<u64>> {
+        if let Some(own) = lock(self.own_expiries).get(&(self.layout.record.id, key.to_vec())) {
+            return Ok(*own);
+        }
+        let Some(meta) = self.rows.get_meta(key, EXPIRY)? else { return Ok(None) };
+        let micros = Expiry::read(&meta.bytes);
+        micros.map(Some).ok_or_else(|| Error::corruption("a record with an expiry that is none"))
+    }
+}
+
+/// A change of a row's entries.
+struct IndexChange<'a> {
+    row_key: &'a [u8],
+    old: Option<&'a [Option<Value>]>,
+    new: Option<&'a [Option<Value>]>,
+    /// True if an entry that stays may get another expiry.
+    rewrites: bool,
+}
+
+fn earlier(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+/// Writes to the transaction, and remembers the expiry.
+impl Writes for &RowWriter<'_> {
+    fn put(&mut self, family: &ColumnFamily, key: &[u8], value: &[u8], expires: Option<u64>) -> Result<()> {
+        self.transaction.put_with(family, key, value, expiring(expires))?;
+        lock(self.own_expiries).insert((self.layout.record.id, key.to_vec()), expires);
+        Ok(())
+    }
+
+    fn delete(&mut self, family: &ColumnFamily, key: &[u8]) -> Result<()> {
+        Ok(self.transaction.delete(family, key)?)
+    }
+
+    fn delete_range(&mut self, family: &ColumnFamily, start: &[u8], end: Option<&[u8]>) -> Result<()> {
+        match end {
+            Some(end) => self.transaction.delete_range(family, start..end)?,
+            None => self.transaction.delete_range(family, start..)?,
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,158 @@
+//! State shared by all handles of one process: the tables of a store, and each table's schema.
+//!
+//! A write holds the schema lock shared from the encoding of its rows to its commit, and a schema change holds it alone
+//! for one commit. No record is therefore written by an older schema than the store has at that moment.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, Weak};
+
+use waxseal::env::lock;
+use waxseal::{Batch, ColumnFamily, Db, Durability, Snapshot, StoreId};
+
+use crate::catalogue::{Catalogue, indexes_family, rows_family};
+use crate::error::{Error, ErrorKind, Result};
+use crate::layout::Layout;
+use crate::schema_record::{TableId, TableRecord};
+
+/// The tables of a store.
+pub(crate) struct StoreTables {
+    pub(crate) key: StoreId,
+    pub(crate) db: Db,
+    pub(crate) catalogue: Catalogue,
+    /// The tables with handles. Held while a table is created or dropped.
+    pub(crate) open: Mutex<HashMap<TableId, Weak<TableState>>>,
+}
+
+/// The stores that have tables open in this process. A store's entry is removed with its last handle.
+static OPEN: Mutex<Option<HashMap<StoreId, Weak<StoreTables>>>> = Mutex::new(None);
+
+impl StoreTables {
+    /// Returns the tables of a store, which `prepare` makes ready if they are not open yet.
+    pub(crate) fn of(db: &Db, prepare: impl FnOnce() -> Result<Catalogue>) -> Result<Arc<StoreTables>> {
+        let mut open = lock(&OPEN);
+        let stores = open.get_or_insert_default();
+        if let Some(found) = stores.get(&db.store()).and_then(Weak::upgrade) {
+            return Ok(found);
+        }
+        let new = StoreTables { key: db.store(), db: db.clone(), catalogue: prepare()?, open: Mutex::default() };
+        let new = Arc::new(new);
+        stores.insert(db.store(), Arc::downgrade(&new));
+        Ok(new)
+    }
+}
+
+impl Drop for StoreTables {
+    fn drop(&mut self) {
+        if let Some(open) = lock(&OPEN).as_mut()
+            && open.get(&self.key).is_some_and(|store| store.strong_count() == 0)
+        {
+            open.remove(&self.key);
+        }
+    }
+}
+
+/// A table's families, and the schema that the last change has left.
+pub(crate) struct TableState {
+    pub(crate) id: TableId,
+    pub(crate) store: Arc<StoreTables>,
+    pub(crate) rows: ColumnFamily,
+    pub(crate) indexes: ColumnFamily,
+    current: RwLock<Arc<Prepared>>,
+}
+
+/// A layout and its schema record.
+pub(crate) struct Prepared {
+    record: Vec<u8>,
+    pub(crate) layout: Arc<Layout>,
+}
+
+impl Prepared {
+    fn new(table: TableRecord) -> Prepared {
+        Prepared { record: table.encode(), layout: Arc::new(Layout::new(table)) }
+    }
+}
+
+impl TableState {
+    /// Opens the families of a table of the catalogue. Errors: `Corruption` if they do not exist.
+    pub(crate) fn open(store: &Arc<StoreTables>, table: TableRecord) -> Result<TableState> {
+        let family = |name: String| {
+            let found = store.db.column_families().into_iter().find(|family| family.name() == name);
+            found.ok_or_else(|| Error::corruption(format!("the family {name:?} of the table does not exist")))
+        };
+        Ok(TableState {
+            id: table.id,
+            store: store.clone(),
+            rows: family(rows_family(table.id))?,
+            indexes: family(indexes_family(table.id))?,
+            current: RwLock::new(Arc::new(Prepared::new(table))),
+        })
+    }
+
+    /// Locks the schema for a write.
+    pub(crate) fn for_write(&self) -> Result<RwLockReadGuard<'_, Arc<Prepared>>> {
+        if self.store.db.is_read_only() {
+            return Err(Error::of(ErrorKind::ReadOnly, "the store is open for reading only"));
+        }
+        Ok(self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Changes the table's record: commits the next version while no write is under way. `also` adds to the commit; it
+    /// gets the records before and after.
+    pub(crate) fn change(
+        &self,
+        next: impl FnOnce(&TableRecord) -> Result<TableRecord>,
+        also: impl FnOnce(&mut Batch, &TableRecord, &TableRecord) -> Result<()>,
+    ) -> Result<()> {
+        let store = &self.store;
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        if store.catalogue.record_bytes(self.id, None)?.is_none() {
+            return Err(Error::of(ErrorKind::NotFound, "the table was dropped"));
+        }
+        let next = next(&current.layout.record)?;
+        let mut batch = store.db.batch();
+        also(&mut batch, &current.layout.record, &next)?;
+        store.catalogue.put(&mut batch, &next)?;
+        batch.commit(Durability::Sync)?;
+        *current = Arc::new(Prepared::new(next));
+        Ok(())
+    }
+
+    /// Removes the table from the catalogue while no write is under way.
+    pub(crate) fn remove(&self) -> Result<()> {
+        let current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        let mut batch = self.store.db.batch();
+        self.store.catalogue.remove(&mut batch, &current.layout.record)?;
+        Ok(batch.commit(Durability::Sync)?)
+    }
+
+    /// Returns the present layout. In a store that is open for reading, it is the one of the last refresh.
+    pub(crate) fn layout(&self) -> Result<Arc<Layout>> {
+        if self.store.db.is_read_only() {
+            return self.layout_of(self.store.catalogue.record_bytes(self.id, None)?);
+        }
+        Ok(self.prepared().layout.clone())
+    }
+
+    /// Returns the layout at a snapshot. Errors: `NotFound` if the table did not exist.
+    pub(crate) fn layout_at(&self, snapshot: &Snapshot) -> Result<Arc<Layout>> {
+        self.layout_of(self.store.catalogue.record_bytes(self.id, Some(snapshot))?)
+    }
+
+    /// Returns the layout that a transaction sees. Its commit fails if the schema changes meanwhile.
+    pub(crate) fn layout_in(&self, transaction: &waxseal::Transaction) -> Result<Arc<Layout>> {
+        self.layout_of(self.store.catalogue.record_in(self.id, transaction)?)
+    }
+
+    fn layout_of(&self, record: Option<Vec<u8>>) -> Result<Arc<Layout>> {
+        let record = record.ok_or_else(|| Error::of(ErrorKind::NotFound, "the table does not exist"))?;
+        let prepared = self.prepared();
+        match prepared.record == record {
+            true => Ok(prepared.layout.clone()),
+            false => Ok(Arc::new(Layout::new(TableRecord::decode(&record)?))),
+        }
+    }
+
+    fn prepared(&self) -> Arc<Prepared> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

@@ -1,0 +1,455 @@
+//! A table: writes and reads of single rows.
+
+use std::fmt;
+use std::ops::Bound;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use waxseal::{ColumnFamily, Db, Durability, Snapshot, WriteOptions};
+
+use crate::alteration::Alteration;
+use crate::changes::Changes;
+use crate::error::{Error, ErrorKind, Result};
+use crate::filter::Filter;
+use crate::index_reader::read_row;
+use crate::key_range::{KeyRange, Keys, is_empty, key_bounds};
+use crate::key_values::{IntoKey, IntoKeyRange};
+use crate::layout::{EncodedRow, Layout};
+use crate::row::Row;
+use crate::row_writer::{OwnExpiries, RowWriter};
+use crate::schema::Schema;
+use crate::schema_record::TableRecord;
+use crate::state::TableState;
+use crate::value::Value;
+use crate::write::{Expiries, RowOptions, delete_row, expiring, put_row};
+
+/// A table. Clones share it and may be used from any thread.
+///
+/// Every write is one commit: readers, snapshots and crashes see all of it or nothing. A write has the durability of
+/// the store, or that of its [`RowOptions`].
+#[derive(Clone)]
+pub struct Table {
+    pub(crate) state: Arc<TableState>,
+    /// The rows, in the name of the handle's session.
+    pub(crate) rows: ColumnFamily,
+}
+
+impl Table {
+    pub(crate) fn new(state: Arc<TableState>) -> Table {
+        Table { rows: state.rows.clone(), state }
+    }
+
+    /// Returns the store that the table is in.
+    pub fn db(&self) -> &Db {
+        &self.state.store.db
+    }
+
+    /// Returns the name, `keyspace.table`.
+    pub fn name(&self) -> String {
+        self.state.layout().map_or_else(|_| "-".to_owned(), |layout| layout.record.name.to_string())
+    }
+
+    /// Returns the present schema. Errors: `NotFound` if the table was dropped and the store is open for reading only.
+    pub fn schema(&self) -> Result<Schema> {
+        Ok(self.state.layout()?.record.schema.clone())
+    }
+
+    /// Returns all versions of the schema, oldest first.
+    pub fn schema_history(&self) -> Result<Vec<Schema>> {
+        let versions = self.state.store.catalogue.history(self.state.id)?;
+        Ok(versions.into_iter().map(|version| version.schema).collect())
+    }
+
+    /// Changes the schema. Reads and writes go on: each call uses the old schema or the new one. The change is
+    /// durable when the call returns. Rows are not rewritten.
+    ///
+    /// Errors: `NotFound` and `Exists` for columns; `Invalid` for a change that is not possible. Nothing changes then.
+    ///
+    /// ```
+    /// # fn main() -> waxseal_table::Result<()> {
+    /// # use waxseal_table::{Alteration, ColumnType, Row, Schema, Tables};
+    /// # let tables = Tables::open(&waxseal::Db::memory()?)?;
+    /// let schema = Schema::new().partition_key("isbn", ColumnType::Text).column("year", ColumnType::I32);
+    /// let books = tables.create("library.books", schema)?;
+    /// books.insert(Row::new().with("isbn", "0141439580").with("year", 1815))?;
+    /// books.alter(Alteration::new().add_column("title", ColumnType::Text).widen_column("year", ColumnType::I64))?;
+    /// assert_eq!(books.get("0141439580")?.unwrap().get("year"), Some(&1815i64.into()));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn alter(&self, change: Alteration) -> Result<()> {
+        self.try_alter(&change).map_err(|error| self.named(error))
+    }
+
+    pub(crate) fn try_alter(&self, change: &Alteration) -> Result<()> {
+        let now = i64::try_from(self.state.store.db.env().clock.wall_micros()).unwrap_or(i64::MAX);
+        let alter =
+            |record: &TableRecord| Ok(TableRecord { schema: change.apply(&record.schema, now)?, ..record.clone() });
+        let delete_entries = |batch: &mut waxseal::Batch, before: &TableRecord, next: &TableRecord| {
+            for index in &before.schema.indexes {
+                if !next.schema.indexes.iter().any(|other| other.id == index.id) {
+                    batch.delete_range(&self.state.indexes, index.prefix()..index.end());
+                }
+            }
+            Ok(())
+        };
+        self.state.change(alter, delete_entries)
+    }
+
+    /// Drops a column for a while: no read returns it any more, also not of rows that are written meanwhile, and
+    /// [`undelete_column`](Table::undelete_column) restores it with its values. A second drop, or the end of the time,
+    /// makes the drop final. Errors: `NotFound`; `Invalid` for a column of the key.
+    pub fn drop_column_for(&self, name: &str, time: Duration) -> Result<()> {
+        let now = self.state.store.db.env().clock.wall_micros();
+        let deadline = u64::try_from(time.as_micros()).unwrap_or(u64::MAX).saturating_add(now);
+        self.alter(Alteration::new().drop_column(name, i64::try_from(deadline).unwrap_or(i64::MAX)))
+    }
+
+    /// [`drop_column_for`](Table::drop_column_for) seven days.
+    pub fn drop_column(&self, name: &str) -> Result<()> {
+        self.drop_column_for(name, Duration::from_secs(7 * 24 * 3600))
+    }
+
+    /// Restores a column that was dropped, with its values. Errors: `NotFound`; `Invalid` for a column that was not
+    /// dropped, and after a second drop or the end of the time.
+    pub fn undelete_column(&self, name: &str) -> Result<()> {
+        self.alter(Alteration::new().undelete_column(name))
+    }
+
+    /// Adds a row. Errors: `Exists` if the table has a row of the key; `Invalid` if a column of the key is missing, and
+    /// for a value that does not fit; `NotFound` for an unknown column.
+    pub fn insert(&self, row: Row) -> Result<()> {
+        self.insert_with(row, RowOptions::new())
+    }
+
+    /// [`insert`](Table::insert) with options.
+    pub fn insert_with(&self, row: Row, options: RowOptions) -> Result<()> {
+        self.try_insert(&row, &options).map_err(|error| self.named(error))
+    }
+
+    fn try_insert(&self, row: &Row, options: &RowOptions) -> Result<()> {
+        let schema = self.state.for_write()?;
+        let layout = &schema.layout;
+        let (encoded, expiries) = self.encode(layout, row, options)?;
+        let is_new = match (layout.is_blind(), encoded.records.first()) {
+            (true, Some(record)) => {
+                let options = self.write_options(expiring(expiries.of(record.group)), options);
+                self.rows.put_if_absent_with(&record.key, &record.value, options)?
+            }
+            _ => self.transact(layout, options, |writer| {
+                let is_new = !writer.contains(&encoded.key)?;
+                if is_new {
+                    writer.put(&encoded, &expiries)?;
+                }
+                Ok(is_new)
+            })?,
+        };
+        match is_new {
+            true => Ok(()),
+            false => Err(self.exists(layout, &encoded.key)),
+        }
+    }
+
+    /// Writes a whole row, whether or not the table has a row of the key. Columns that the row does not have are null
+    /// afterwards. Errors: those of [`insert`](Table::insert) except `Exists`.
+    pub fn upsert(&self, row: Row) -> Result<()> {
+        self.upsert_with(row, RowOptions::new())
+    }
+
+    /// [`upsert`](Table::upsert) with options.
+    pub fn upsert_with(&self, row: Row, options: RowOptions) -> Result<()> {
+        self.try_upsert(&row, &options).map_err(|error| self.named(error))
+    }
+
+    fn try_upsert(&self, row: &Row, options: &RowOptions) -> Result<()> {
+        let schema = self.state.for_write()?;
+        let layout = &schema.layout;
+        let (encoded, expiries) = self.encode(layout, row, options)?;
+        match (layout.is_blind(), encoded.records.first()) {
+            (true, Some(record)) => {
+                let options = self.write_options(expiring(expiries.of(record.group)), options);
+                Ok(self.rows.put_with(&record.key, &record.value, options)?)
+            }
+            _ if layout.indexes.is_empty() => {
+                self.write(options, |batch| put_row(batch, &self.rows, layout, &encoded, &expiries))
+            }
+            _ => self.transact(layout, options, |writer| writer.put(&encoded, &expiries)),
+        }
+    }
+
+    /// Deletes a row. A key without a row is not an error. Errors: `Invalid` for an incomplete key.
+    pub fn delete(&self, key: impl IntoKey) -> Result<()> {
+        self.delete_with(key, RowOptions::new())
+    }
+
+    /// [`delete`](Table::delete) with options, of which only the durability applies.
+    pub fn delete_with(&self, key: impl IntoKey, options: RowOptions) -> Result<()> {
+        let delete = || {
+            let schema = self.state.for_write()?;
+            let layout = &schema.layout;
+            let row_key = layout.row_key(&key.into_key())?;
+            match layout.indexes.is_empty() {
+                true => self.write(&options, |batch| delete_row(batch, &self.rows, layout, &row_key)),
+                false => self.transact(layout, &options, |writer| writer.delete(&row_key)),
+            }
+        };
+        delete().map_err(|error| self.named(error))
+    }
+
+    /// Changes columns of a row, and returns true. Other columns stay, and so does the expiry of the records that are
+    /// written. Returns false, and changes nothing, if the table has no row of the key.
+    ///
+    /// Costs a read of the changed groups. Another commit to them in between makes the call read again.
+    ///
+    /// Errors: `Invalid` for a column of the key and for a value that does not fit; `NotFound` for an unknown column.
+    ///
+    /// ```
+    /// # fn main() -> waxseal_table::Result<()> {
+    /// # use waxseal_table::{Changes, ColumnType, Row, Schema, Tables};
+    /// # let tables = Tables::open(&waxseal::Db::memory()?)?;
+    /// let schema = Schema::new()
+    ///     .partition_key("isbn", ColumnType::Text)
+    ///     .column("title", ColumnType::Text)
+    ///     .column("year", ColumnType::I32);
+    /// let books = tables.create("library.books", schema)?;
+    /// books.insert(Row::new().with("isbn", "0141439580").with("title", "Emma").with("year", 1815))?;
+    /// assert!(books.update("0141439580", Changes::new().set("title", "Emma: A Novel").remove("year"))?);
+    /// let expected = Row::new().with("isbn", "0141439580").with("title", "Emma: A Novel");
+    /// assert_eq!(books.get("0141439580")?, Some(expected));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn update(&self, key: impl IntoKey, changes: Changes) -> Result<bool> {
+        self.update_with(key, changes, RowOptions::new())
+    }
+
+    /// [`update`](Table::update) with options. An expiry applies to the records of the groups that are changed.
+    pub fn update_with(&self, key: impl IntoKey, changes: Changes, options: RowOptions) -> Result<bool> {
+        self.try_update(&key.into_key(), None, &changes, &options).map_err(|error| self.named(error))
+    }
+
+    /// Changes columns of a row if the row matches a condition: see [`update`](Table::update). Returns false, and
+    /// changes nothing, if it does not match or if the table has no row of the key. Costs a read of the whole row.
+    pub fn update_if(&self, key: impl IntoKey, condition: Filter, changes: Changes) -> Result<bool> {
+        let (key, options) = (key.into_key(), RowOptions::new());
+        self.try_update(&key, Some(condition), &changes, &options).map_err(|error| self.named(error))
+    }
+
+    fn try_update(
+        &self,
+        key: &[Value],
+        condition: Option<Filter>,
+        changes: &Changes,
+        options: &RowOptions,
+    ) -> Result<bool> {
+        let schema = self.state.for_write()?;
+        let layout = &schema.layout;
+        let (row_key, changes) = (layout.row_key(key)?, layout.changes(changes)?);
+        let (expiries, condition) = (self.expiries(layout, options)?, layout.checked(condition)?);
+        self.transact(layout, options, |writer| {
+            if let Some(condition) = &condition
+                && !writer.get(&row_key)?.is_some_and(|row| condition.matches(&row))
+            {
+                return Ok(false);
+            }
+            writer.update(&row_key, &changes, &expiries)
+        })
+    }
+
+    /// Replaces the row of a key if it is `old`: with `new`, or with no row. `None` for `old` expects no row. Returns
+    /// false, and changes nothing, if the table has another row.
+    ///
+    /// Errors: `Invalid` if `new` has another key, and as for [`upsert`](Table::upsert).
+    pub fn compare_and_set(&self, key: impl IntoKey, old: Option<&Row>, new: Option<&Row>) -> Result<bool> {
+        self.try_compare_and_set(&key.into_key(), old, new).map_err(|error| self.named(error))
+    }
+
+    fn try_compare_and_set(&self, key: &[Value], old: Option<&Row>, new: Option<&Row>) -> Result<bool> {
+        let (schema, options) = (self.state.for_write()?, RowOptions::new());
+        let layout = &schema.layout;
+        let row_key = layout.row_key(key)?;
+        let new = new.map(|row| self.encode(layout, row, &options)).transpose()?;
+        if new.as_ref().is_some_and(|(encoded, _)| encoded.key != row_key) {
+            return Err(Error::invalid("the new row has another key"));
+        }
+        self.transact(layout, &options, |writer| {
+            let found = writer.get(&row_key)?;
+            if !layout.are_equal(found.as_ref(), old) {
+                return Ok(false);
+            }
+            match &new {
+                Some((encoded, expiries)) => writer.put(encoded, expiries)?,
+                None => writer.delete(&row_key)?,
+            }
+            Ok(true)
+        })
+    }
+
+    /// Deletes all rows of a partition, in one step whatever their number. Errors: `Invalid` unless `key` is the whole
+    /// partition key.
+    pub fn delete_partition(&self, key: impl IntoKey) -> Result<()> {
+        let delete = |key: Vec<Value>| {
+            let schema = self.state.for_write()?;
+            if key.len() != schema.layout.partition_parts {
+                let (found, wanted) = (key.len(), schema.layout.partition_parts);
+                return Err(Error::invalid(format!("the partition key has {wanted} columns, not {found}")));
+            }
+            self.delete_keys(&schema.layout, &key, &(Bound::Unbounded, Bound::Unbounded))
+        };
+        delete(key.into_key()).map_err(|error| self.named(error))
+    }
+
+    /// Deletes the rows whose key begins with `prefix` and whose next columns are in a range: see
+    /// [`Select::range`](crate::Select::range). The range is one record of the log, whatever it holds. In a table with
+    /// indexes its rows are read, and kept in memory until the commit.
+    ///
+    /// Errors: `Invalid` for a prefix without the whole partition key in a table with hashed partitions.
+    pub fn delete_range(&self, prefix: impl IntoKey, range: impl IntoKeyRange) -> Result<()> {
+        let delete = |prefix: Vec<Value>| {
+            let schema = self.state.for_write()?;
+            if schema.layout.is_hashed() && prefix.len() < schema.layout.partition_parts {
+                return Err(Error::invalid("partitions are hashed: give the whole partition key"));
+            }
+            self.delete_keys(&schema.layout, &prefix, &range.into_key_range())
+        };
+        delete(prefix.into_key()).map_err(|error| self.named(error))
+    }
+
+    fn delete_keys(&self, layout: &Arc<Layout>, prefix: &[Value], range: &KeyRange) -> Result<()> {
+        let bounds = key_bounds(Keys::Rows(layout), prefix, range)?;
+        if is_empty(&bounds) {
+            return Ok(());
+        }
+        if !layout.indexes.is_empty() {
+            return self.transact(layout, &RowOptions::new(), |writer| writer.delete_range(&bounds));
+        }
+        let mut batch = self.state.store.db.batch();
+        batch.delete_range(&self.rows, bounds);
+        Ok(batch.commit(self.durability(&RowOptions::new()))?)
+    }
+
+    /// Deletes all rows, with the indexes, in one step. Errors: `ReadOnly`.
+    pub fn truncate(&self) -> Result<()> {
+        let truncate = || {
+            let _schema = self.state.for_write()?;
+            Ok(self.state.store.db.clear([&self.state.rows, &self.state.indexes])?)
+        };
+        truncate().map_err(|error: Error| self.named(error))
+    }
+
+    /// Returns the row of a key. Errors: `Invalid` for an incomplete key; `Corruption` if a record of the row is
+    /// damaged.
+    pub fn get(&self, key: impl IntoKey) -> Result<Option<Row>> {
+        self.try_get(&key.into_key()).map_err(|error| self.named(error))
+    }
+
+    fn try_get(&self, key: &[Value]) -> Result<Option<Row>> {
+        loop {
+            let layout = self.state.layout()?;
+            let found = self.get_in(&layout, &layout.row_key(key)?)?;
+            // After a schema change meanwhile, the row may have columns that this layout does not know.
+            if self.state.store.db.is_read_only() || Arc::ptr_eq(&layout, &self.state.layout()?) {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Returns the row of a key as a snapshot sees it. Errors: as for [`get`](Table::get).
+    pub fn get_at(&self, key: impl IntoKey, snapshot: &Snapshot) -> Result<Option<Row>> {
+        let get = || {
+            let layout = self.state.layout_at(snapshot)?;
+            let row_key = layout.row_key(&key.into_key())?;
+            read_row(snapshot, &self.rows, &layout, &Arc::new(layout.select_all()), &row_key)
+        };
+        get().map_err(|error| self.named(error))
+    }
+
+    /// Returns true if the table has a row of a key. Errors: as for [`get`](Table::get).
+    pub fn contains(&self, key: impl IntoKey) -> Result<bool> {
+        let contains = || {
+            let row_key = self.state.layout()?.row_key(&key.into_key())?;
+            Ok(self.rows.contains(row_key)?)
+        };
+        contains().map_err(|error| self.named(error))
+    }
+
+    fn get_in(&self, layout: &Arc<Layout>, row_key: &[u8]) -> Result<Option<Row>> {
+        let selection = layout.select_all();
+        if layout.is_single_record() {
+            let decode = |record: &[u8]| layout.decode_default(row_key, record, &selection);
+            return self.rows.get_with(row_key, decode)?.transpose();
+        }
+        read_row(&self.state.store.db.snapshot(), &self.rows, layout, &Arc::new(selection), row_key)
+    }
+
+    pub(crate) fn encode(&self, layout: &Layout, row: &Row, options: &RowOptions) -> Result<(EncodedRow, Expiries)> {
+        Ok((layout.encode(row)?, self.expiries(layout, options)?))
+    }
+
+    pub(crate) fn expiries(&self, layout: &Layout, options: &RowOptions) -> Result<Expiries> {
+        options.expiries(layout, self.state.store.db.env().clock.wall_micros())
+    }
+
+    /// Returns the error of an insert of a key that has a row.
+    #[cold]
+    pub(crate) fn exists(&self, layout: &Layout, row_key: &[u8]) -> Error {
+        Error::of(ErrorKind::Exists, format!("a row of the key {} exists", layout.shown(row_key)))
+    }
+
+    fn write_options(&self, write: WriteOptions, options: &RowOptions) -> WriteOptions {
+        options.durability.into_iter().fold(write, WriteOptions::durability)
+    }
+
+    /// Commits writes in one batch.
+    fn write(&self, options: &RowOptions, fill: impl FnOnce(&mut waxseal::Batch) -> Result<()>) -> Result<()> {
+        let mut batch = self.state.store.db.batch();
+        fill(&mut batch)?;
+        Ok(batch.commit(self.durability(options))?)
+    }
+
+    /// Runs a transaction until no other commit comes between. The caller holds the schema lock.
+    pub(crate) fn transact<T>(
+        &self,
+        layout: &Arc<Layout>,
+        options: &RowOptions,
+        mut run: impl FnMut(&RowWriter<'_>) -> Result<T>,
+    ) -> Result<T> {
+        loop {
+            let (transaction, own_expiries) = (self.state.store.db.transaction(), Mutex::default());
+            transaction.check()?;
+            let writer = self.writer(&transaction, layout, &own_expiries);
+            let outcome = run(&writer)?;
+            match transaction.commit_with(self.durability(options)) {
+                Ok(()) => return Ok(outcome),
+                Err(error) if *error.kind() == waxseal::ErrorKind::Conflict => waxseal::interrupt::check()?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Returns the rows of the table in a transaction.
+    pub(crate) fn writer<'a>(
+        &'a self,
+        transaction: &'a waxseal::Transaction,
+        layout: &'a Arc<Layout>,
+        own_expiries: &'a OwnExpiries,
+    ) -> RowWriter<'a> {
+        RowWriter { transaction, rows: &self.rows, indexes: &self.state.indexes, layout, own_expiries }
+    }
+
+    fn durability(&self, options: &RowOptions) -> Durability {
+        options.durability.unwrap_or_else(|| self.state.store.db.batch().durability())
+    }
+
+    /// Adds the table's name to an error.
+    #[cold]
+    pub(crate) fn named(&self, error: Error) -> Error {
+        error.in_table(&self.name())
+    }
+}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Table({})", self.name())
+    }
+}

@@ -1,0 +1,194 @@
+//! The tables of a store: create, open, list and drop.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+use waxseal::env::lock;
+use waxseal::{CfOptions, Db, Durability};
+
+use crate::catalogue::{Catalogue, indexes_family, rows_family, table_of_family};
+use crate::error::{Error, ErrorKind, Result};
+use crate::schema::{Schema, TableName};
+use crate::schema_record::{TableId, TableRecord};
+use crate::state::{StoreTables, TableState};
+use crate::table::Table;
+
+/// The format level that has range deletes.
+const LEAST_FORMAT_LEVEL: u32 = 2;
+
+/// The tables of a store. Clones share them and may be used from any thread.
+///
+/// A table has two column families, one for rows and one for indexes, and a record in the catalogue, a family of its
+/// own. All handles of one process share one state, however often the tables are opened. Write to these families
+/// through this crate alone.
+///
+/// ```
+/// # fn main() -> waxseal_table::Result<()> {
+/// use waxseal_table::{ColumnType, Row, Schema, Tables};
+///
+/// let db = waxseal::Db::memory()?;
+/// let tables = Tables::open(&db)?;
+/// let schema = Schema::new().partition_key("isbn", ColumnType::Text).column("title", ColumnType::Text);
+/// let books = tables.create("library.books", schema)?;
+/// books.insert(Row::new().with("isbn", "0141439580").with("title", "Emma"))?;
+/// assert_eq!(tables.names()?, ["library.books"]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Tables {
+    shared: Arc<StoreTables>,
+}
+
+impl Tables {
+    /// Opens the tables of a store. The first open of a store creates the catalogue, an empty column family. Families
+    /// that a crash has left without a table are dropped.
+    ///
+    /// Errors: `Invalid` if the store's [format level](Db::upgrade) is 1, which has no range deletes.
+    pub fn open(db: &Db) -> Result<Tables> {
+        if !db.is_read_only() && db.format_level() < LEAST_FORMAT_LEVEL {
+            return Err(Error::invalid(format!(
+                "tables need a store of format level {LEAST_FORMAT_LEVEL}, and this one has {}: \
+                 upgrade({LEAST_FORMAT_LEVEL}) raises it",
+                db.format_level()
+            )));
+        }
+        let prepare = || {
+            let catalogue = Catalogue::open(db)?;
+            if !db.is_read_only() {
+                drop_leftovers(db, &catalogue)?;
+            }
+            Ok(catalogue)
+        };
+        Ok(Tables { shared: StoreTables::of(db, prepare)? })
+    }
+
+    /// Returns the store that the tables are in.
+    pub fn db(&self) -> &Db {
+        &self.shared.db
+    }
+
+    /// Creates a table, `keyspace.name`. The table is durable when the call returns; it costs several syncs.
+    ///
+    /// Errors: `Exists`; `Invalid` for a malformed name or a schema that no table can have; `ReadOnly`.
+    pub fn create(&self, name: &str, schema: Schema) -> Result<Table> {
+        self.try_create(name, schema).map_err(|error| error.in_table(name))
+    }
+
+    fn try_create(&self, name: &str, schema: Schema) -> Result<Table> {
+        let name = TableName::parse(name)?;
+        schema.check()?;
+        let db = &self.shared.db;
+        if db.is_read_only() {
+            return Err(Error::of(ErrorKind::ReadOnly, "the store is open for reading only"));
+        }
+        let catalogue = &self.shared.catalogue;
+        let mut open = lock(&self.shared.open);
+        if catalogue.find(&name)?.is_some() {
+            return Err(Error::of(ErrorKind::Exists, "the table exists"));
+        }
+        // The record is last: without it, the next open drops the families.
+        let id = catalogue.next_id()?;
+        db.create_column_family(&rows_family(id), CfOptions::default())?;
+        db.create_column_family(&indexes_family(id), CfOptions::default())?;
+        let table = TableRecord { id, name, schema };
+        let mut batch = db.batch();
+        catalogue.put(&mut batch, &table)?;
+        batch.commit(Durability::Sync)?;
+        let state = Arc::new(TableState::open(&self.shared, table)?);
+        open.insert(id, Arc::downgrade(&state));
+        Ok(Table::new(state))
+    }
+
+    /// Opens a table. Errors: `NotFound`; `Corruption` if its schema is damaged.
+    pub fn table(&self, name: &str) -> Result<Table> {
+        self.try_table(name).map_err(|error| error.in_table(name))
+    }
+
+    fn try_table(&self, name: &str) -> Result<Table> {
+        self.state(&mut lock(&self.shared.open), name).map(Table::new)
+    }
+
+    /// Returns the state of a table, which is opened if it has no handles.
+    fn state(&self, open: &mut HashMap<TableId, Weak<TableState>>, name: &str) -> Result<Arc<TableState>> {
+        let found = self.shared.catalogue.find(&TableName::parse(name)?)?;
+        let found = found.ok_or_else(|| Error::of(ErrorKind::NotFound, "the table does not exist"))?;
+        if let Some(state) = open.get(&found.id).and_then(Weak::upgrade) {
+            return Ok(state);
+        }
+        let state = Arc::new(TableState::open(&self.shared, found)?);
+        open.insert(state.id, Arc::downgrade(&state));
+        Ok(state)
+    }
+
+    /// Returns the names of all tables, sorted.
+    pub fn names(&self) -> Result<Vec<String>> {
+        Ok(self.shared.catalogue.tables()?.iter().map(|table| table.name.to_string()).collect())
+    }
+
+    /// Drops a table and everything in it. Handles of the table fail afterwards; snapshots of the store lose its rows.
+    /// The drop is durable when the call returns. Errors: `NotFound`, `ReadOnly`.
+    pub fn drop(&self, name: &str) -> Result<()> {
+        self.try_drop(name).map_err(|error| error.in_table(name))
+    }
+
+    fn try_drop(&self, name: &str) -> Result<()> {
+        let mut open = lock(&self.shared.open);
+        let state = self.state(&mut open, name)?;
+        state.remove()?;
+        open.remove(&state.id);
+        drop_families(&self.shared.db, state.id)
+    }
+
+    /// Renames a table, also into another keyspace. Handles of the table stay valid. The new name is durable when the
+    /// call returns. Errors: `NotFound`; `Exists`; `Invalid` for a malformed name; `ReadOnly`.
+    pub fn rename(&self, from: &str, to: &str) -> Result<()> {
+        self.try_rename(from, to).map_err(|error| error.in_table(from))
+    }
+
+    fn try_rename(&self, from: &str, to: &str) -> Result<()> {
+        let name = TableName::parse(to)?;
+        let mut open = lock(&self.shared.open);
+        let state = self.state(&mut open, from)?;
+        let catalogue = &self.shared.catalogue;
+        if catalogue.find(&name)?.is_some() {
+            return Err(Error::of(ErrorKind::Exists, format!("the table {to} exists")));
+        }
+        let renamed = |record: &TableRecord| {
+            let mut next = TableRecord { name, ..record.clone() };
+            next.schema.version += 1;
+            Ok(next)
+        };
+        state.change(renamed, |batch, before, _| catalogue.remove_name(batch, &before.name))
+    }
+}
+
+/// Drops the families of tables that the catalogue does not have: a crash came between two steps of a create or drop.
+fn drop_leftovers(db: &Db, catalogue: &Catalogue) -> Result<()> {
+    let last = catalogue.last_id()?;
+    for family in db.column_families() {
+        if let Some(id) = table_of_family(family.name())
+            && id <= last
+            && catalogue.record_bytes(id, None)?.is_none()
+        {
+            db.drop_column_family(family.name())?;
+        }
+    }
+    Ok(())
+}
+
+fn drop_families(db: &Db, id: TableId) -> Result<()> {
+    for name in [rows_family(id), indexes_family(id)] {
+        if db.column_families().iter().any(|family| family.name() == name) {
+            db.drop_column_family(&name)?;
+        }
+    }
+    Ok(())
+}
+
+impl fmt::Debug for Tables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tables").field("store", &self.shared.key).finish_non_exhaustive()
+    }
+}

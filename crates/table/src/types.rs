@@ -1,0 +1,194 @@
+//! The types of columns.
+
+use std::fmt;
+
+use crate::codec::Reader;
+use crate::decimal::MAX_DECIMAL_DIGITS;
+use crate::error::{Error, Result};
+
+/// The type of a column. docs/format-tables.md, section 2, has the encodings.
+///
+/// `Display` gives the type's name, for example `decimal(10, 2)` or `list<text>`.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum ColumnType {
+    /// Any bytes.
+    Bytes,
+    /// UTF-8 text.
+    Text,
+    /// True or false.
+    Bool,
+    /// A signed 32-bit integer.
+    I32,
+    /// A signed 64-bit integer.
+    I64,
+    /// An unsigned 64-bit integer.
+    U64,
+    /// A 32-bit floating-point number.
+    F32,
+    /// A 64-bit floating-point number.
+    F64,
+    /// A decimal number.
+    Decimal {
+        /// The number of digits, 1 to 38.
+        precision: u8,
+        /// Digits behind the point.
+        scale: u8,
+    },
+    /// A day, counted from 1970-01-01.
+    Date,
+    /// A time in UTC, in microseconds since 1970.
+    Timestamp,
+    /// A universally unique identifier: 16 bytes.
+    Uuid,
+    /// A JSON document, as text.
+    Json,
+    /// A list of values of one type, which is neither a list nor `Empty`. An element is never null.
+    List(Box<ColumnType>),
+    /// A column without a value: present or absent.
+    Empty,
+}
+
+/// Tags of types and of packed values. They are on disk and never change their meaning.
+pub(crate) mod tag {
+    pub(crate) const BYTES: u8 = 1;
+    pub(crate) const TEXT: u8 = 2;
+    pub(crate) const BOOL: u8 = 3;
+    pub(crate) const I32: u8 = 4;
+    pub(crate) const I64: u8 = 5;
+    pub(crate) const U64: u8 = 6;
+    pub(crate) const F32: u8 = 7;
+    pub(crate) const F64: u8 = 8;
+    pub(crate) const DECIMAL: u8 = 9;
+    pub(crate) const DATE: u8 = 10;
+    pub(crate) const TIMESTAMP: u8 = 11;
+    pub(crate) const UUID: u8 = 12;
+    pub(crate) const JSON: u8 = 13;
+    pub(crate) const LIST: u8 = 14;
+    pub(crate) const EMPTY: u8 = 15;
+}
+
+impl ColumnType {
+    /// Returns the type of lists of this type.
+    pub fn list(self) -> ColumnType {
+        ColumnType::List(Box::new(self))
+    }
+
+    /// Returns the type's tag.
+    pub(crate) fn tag(&self) -> u8 {
+        match self {
+            ColumnType::Bytes => tag::BYTES,
+            ColumnType::Text => tag::TEXT,
+            ColumnType::Bool => tag::BOOL,
+            ColumnType::I32 => tag::I32,
+            ColumnType::I64 => tag::I64,
+            ColumnType::U64 => tag::U64,
+            ColumnType::F32 => tag::F32,
+            ColumnType::F64 => tag::F64,
+            ColumnType::Decimal { .. } => tag::DECIMAL,
+            ColumnType::Date => tag::DATE,
+            ColumnType::Timestamp => tag::TIMESTAMP,
+            ColumnType::Uuid => tag::UUID,
+            ColumnType::Json => tag::JSON,
+            ColumnType::List(_) => tag::LIST,
+            ColumnType::Empty => tag::EMPTY,
+        }
+    }
+
+    /// Returns true if columns of keys and indexes may have the type.
+    pub fn is_ordered(&self) -> bool {
+        !matches!(self, ColumnType::Json | ColumnType::List(_) | ColumnType::Empty)
+    }
+
+    /// Returns true if every value of the type is a value of `wider`, so that a column can change its type to it:
+    /// `i32` to `i64`, `f32` to `f64`, `i32` to `f64`, a decimal to one with more digits before the point and no fewer
+    /// behind it, `text` to `bytes`, `json` to `text`.
+    pub fn widens_to(&self, wider: &ColumnType) -> bool {
+        use ColumnType::{Bytes, Decimal, F32, F64, I32, I64, Json, Text};
+        match (self, wider) {
+            (I32, I64 | F64) | (F32, F64) | (Text, Bytes) | (Json, Text | Bytes) => true,
+            (Decimal { precision, scale }, Decimal { precision: more, scale: finer }) => {
+                finer >= scale && more - finer >= precision - scale
+            }
+            (own, wider) => own == wider,
+        }
+    }
+
+    /// Fails with `Invalid` for a type that no column can have.
+    pub(crate) fn check(&self) -> Result<()> {
+        match self {
+            ColumnType::Decimal { precision, scale } if *precision == 0 || *precision > MAX_DECIMAL_DIGITS => Err(
+                Error::invalid(format!("a decimal has 1 to {MAX_DECIMAL_DIGITS} digits, not {precision} ({scale})")),
+            ),
+            ColumnType::Decimal { precision, scale } if scale > precision => {
+                Err(Error::invalid(format!("{self} has more digits behind the point than digits")))
+            }
+            ColumnType::List(element) if matches!(**element, ColumnType::List(_) | ColumnType::Empty) => {
+                Err(Error::invalid(format!("the elements of a list are values of a simple type, not {element}")))
+            }
+            ColumnType::List(element) => element.check(),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.push(self.tag());
+        match self {
+            ColumnType::Decimal { precision, scale } => out.extend_from_slice(&[*precision, *scale]),
+            ColumnType::List(element) => element.encode(out),
+            _ => {}
+        }
+    }
+
+    pub(crate) fn decode(reader: &mut Reader<'_>) -> Result<ColumnType> {
+        let decoded = match reader.u8()? {
+            tag::LIST => {
+                // No list of lists, so that the depth of this recursion is bounded.
+                match reader.rest().first() {
+                    Some(&tag::LIST) => return Err(Error::corruption("a list of lists")),
+                    _ => ColumnType::decode(reader)?.list(),
+                }
+            }
+            tag::BYTES => ColumnType::Bytes,
+            tag::TEXT => ColumnType::Text,
+            tag::BOOL => ColumnType::Bool,
+            tag::I32 => ColumnType::I32,
+            tag::I64 => ColumnType::I64,
+            tag::U64 => ColumnType::U64,
+            tag::F32 => ColumnType::F32,
+            tag::F64 => ColumnType::F64,
+            tag::DECIMAL => ColumnType::Decimal { precision: reader.u8()?, scale: reader.u8()? },
+            tag::DATE => ColumnType::Date,
+            tag::TIMESTAMP => ColumnType::Timestamp,
+            tag::UUID => ColumnType::Uuid,
+            tag::JSON => ColumnType::Json,
+            tag::EMPTY => ColumnType::Empty,
+            other => return Err(Error::corruption(format!("a column of the unknown type {other}"))),
+        };
+        decoded.check().map_err(|error| Error::corruption(error.to_string()))?;
+        Ok(decoded)
+    }
+}
+
+impl fmt::Display for ColumnType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self {
+            ColumnType::Bytes => "bytes",
+            ColumnType::Text => "text",
+            ColumnType::Bool => "bool",
+            ColumnType::I32 => "i32",
+            ColumnType::I64 => "i64",
+            ColumnType::U64 => "u64",
+            ColumnType::F32 => "f32",
+            ColumnType::F64 => "f64",
+            ColumnType::Decimal { precision, scale } => return write!(f, "decimal({precision}, {scale})"),
+            ColumnType::Date => "date",
+            ColumnType::Timestamp => "timestamp",
+            ColumnType::Uuid => "uuid",
+            ColumnType::Json => "json",
+            ColumnType::List(element) => return write!(f, "list<{element}>"),
+            ColumnType::Empty => "empty",
+        };
+        f.write_str(name)
+    }
+}

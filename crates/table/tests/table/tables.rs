@@ -1,0 +1,93 @@
+//! Create, open, list and drop; schemas are kept and checked.
+
+use waxseal::Db;
+use waxseal_table::{ColumnType, ErrorKind, Row, Schema, Tables};
+
+use crate::store::{book, books, fill, memory, volumes};
+
+#[test]
+fn tables_are_kept_with_their_schemas_and_rows() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open(dir.path().join("store")).unwrap();
+    let tables = Tables::open(&db).unwrap();
+    let table = tables.create("library.books", books()).unwrap();
+    fill(&table);
+    tables.create("corpus.volumes", volumes()).unwrap();
+    let schema = table.schema().unwrap();
+    db.close().unwrap();
+
+    for db in [Db::open(dir.path().join("store")), Db::open_read_only(dir.path().join("store"))] {
+        let tables = Tables::open(&db.unwrap()).unwrap();
+        assert_eq!(tables.names().unwrap(), ["corpus.volumes", "library.books"]);
+        let table = tables.table("library.books").unwrap();
+        assert_eq!(table.schema().unwrap(), schema);
+        assert_eq!(table.get(("Austen", 1815)).unwrap(), Some(book("Austen", 1815, "Emma")));
+        assert_eq!(table.select().count().unwrap(), 5);
+    }
+}
+
+#[test]
+fn a_store_for_reading_takes_no_writes() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(Db::open(dir.path().join("store")).unwrap());
+    let tables = Tables::open(&Db::open_read_only(dir.path().join("store")).unwrap()).unwrap();
+    assert!(tables.names().unwrap().is_empty());
+    assert_eq!(tables.create("library.books", books()).unwrap_err().kind(), ErrorKind::ReadOnly);
+    assert_eq!(tables.table("library.books").unwrap_err().kind(), ErrorKind::NotFound);
+
+    Tables::open(&Db::open(dir.path().join("store")).unwrap()).unwrap().create("library.books", books()).unwrap();
+    let tables = Tables::open(&Db::open_read_only(dir.path().join("store")).unwrap()).unwrap();
+    let table = tables.table("library.books").unwrap();
+    for refused in [table.insert(book("a", 1, "b")), table.upsert(book("a", 1, "b")), table.delete(("a", 1))] {
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::ReadOnly);
+    }
+}
+
+#[test]
+fn wrong_names_and_schemas_are_refused() {
+    let tables = memory();
+    for name in ["books", ".books", "library.", "a.b.c", "a.\n", &format!("a.{}", "b".repeat(256))] {
+        assert_eq!(tables.create(name, books()).unwrap_err().kind(), ErrorKind::Invalid, "{name:?}");
+    }
+    let key = || Schema::new().partition_key("key", ColumnType::Text);
+    for schema in [
+        Schema::new(),
+        Schema::new().clustering_key("key", ColumnType::Text),
+        Schema::new().partition_key("key", ColumnType::Json),
+        key().column("key", ColumnType::I32),
+        key().column("", ColumnType::I32),
+        key().column("a.b", ColumnType::I32),
+        key().column("list", ColumnType::I32.list().list()),
+        key().column("price", ColumnType::Decimal { precision: 39, scale: 0 }),
+        key().column("price", ColumnType::Decimal { precision: 2, scale: 3 }),
+        key().column("pages", ColumnType::I32).repeated_group("pages"),
+    ] {
+        assert_eq!(tables.create("a.b", schema.clone()).unwrap_err().kind(), ErrorKind::Invalid, "{schema:?}");
+    }
+    assert!(tables.names().unwrap().is_empty());
+    tables.create("a.b", books()).unwrap();
+    assert_eq!(tables.create("a.b", books()).unwrap_err().kind(), ErrorKind::Exists);
+}
+
+#[test]
+fn a_dropped_table_is_gone_and_its_name_is_free() {
+    let tables = memory();
+    let table = tables.create("library.books", books()).unwrap();
+    fill(&table);
+    tables.drop("library.books").unwrap();
+    assert!(table.insert(book("a", 1, "b")).is_err() && table.get(("Austen", 1815)).is_err());
+    assert_eq!(tables.drop("library.books").unwrap_err().kind(), ErrorKind::NotFound);
+    let again = tables.create("library.books", books()).unwrap();
+    assert_eq!(again.select().count().unwrap(), 0);
+    again.insert(book("a", 1, "b")).unwrap();
+}
+
+#[test]
+fn all_handles_of_a_store_share_the_tables() {
+    let db = Db::memory().unwrap();
+    let table = Tables::open(&db).unwrap().create("library.books", books()).unwrap();
+    let other = Tables::open(&db).unwrap();
+    other.table("library.books").unwrap().insert(book("a", 1, "b")).unwrap();
+    assert_eq!(table.get(("a", 1)).unwrap().unwrap().get("title"), Some(&"b".into()));
+    assert_eq!(table.insert(Row::new().with("author", "a").with("year", 1)).unwrap_err().kind(), ErrorKind::Exists);
+}
