@@ -195,3 +195,48 @@ impl IndexReport {
 fn public(layout: &Layout) -> impl Iterator<Item = &IndexLayout> {
     layout.indexes.iter().filter(|index| index.info.state == crate::index::IndexState::Public)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Changes, ColumnType, Row, Schema, Tables};
+
+    /// Two rows of the same code, without an index.
+    fn equal_rows() -> Table {
+        let tables = Tables::open(&waxseal::Db::memory().unwrap()).unwrap();
+        let schema = Schema::new().partition_key("isbn", ColumnType::I32).column("code", ColumnType::Text);
+        let table = tables.create("library.books", schema).unwrap();
+        for isbn in [1, 2] {
+            table.insert(Row::new().with("isbn", isbn).with("code", "x")).unwrap();
+        }
+        table
+    }
+
+    fn by_code() -> Index {
+        Index::on("by_code", ["code"]).unique()
+    }
+
+    #[test]
+    fn a_row_deletes_no_entry_of_another_row_while_a_unique_index_is_built() {
+        for change in [
+            |table: &Table| table.delete(2).unwrap(),
+            |table: &Table| {
+                assert!(table.update(2, Changes::new().set("code", "y")).unwrap());
+            },
+        ] {
+            let table = equal_rows();
+            table.try_alter(&Alteration::new().add_index(by_code())).unwrap();
+            let layout = table.state.layout().unwrap();
+            let row_key = layout.row_key(&[1.into()]).unwrap();
+            let add = |writer: &crate::row_writer::RowWriter<'_>| writer.add_entry(&layout.indexes[0], &row_key);
+            table.transact(&layout, &crate::RowOptions::new(), add).unwrap();
+            change(&table);
+            table.try_alter(&Alteration::new().publish_index("by_code")).unwrap();
+            assert!(table.verify_indexes().unwrap().is_clean());
+            let found: Vec<_> = table.select().index("by_code").prefix("x").rows().unwrap().collect();
+            assert_eq!(found.len(), 1);
+            let error = table.insert(Row::new().with("isbn", 3).with("code", "x")).unwrap_err();
+            assert_eq!(error.kind(), crate::ErrorKind::Exists);
+        }
+    }
+}

@@ -151,11 +151,21 @@ impl RowWriter<'_> {
             let (old, new) = (entry(change.old)?, entry(change.new)?);
             let is_same = old == new;
             if let Some(old) = old.filter(|_| !is_same) {
-                (&mut &*self).delete(self.indexes, &old.key)?;
+                self.delete_entry(&old)?;
             }
             if let Some(new) = new.filter(|_| !is_same || change.rewrites) {
                 self.put_entry(index, &new, change.row_key, &expiry)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Deletes an entry, unless another row has it: a unique index that is being built may have met equal rows.
+    fn delete_entry(&self, entry: &IndexEntry) -> Result<()> {
+        let is_own = entry.value.is_empty()
+            || self.transaction.get(self.indexes, &entry.key)?.is_some_and(|found| *found == *entry.value);
+        if is_own {
+            self.transaction.delete(self.indexes, &entry.key)?;
         }
         Ok(())
     }
