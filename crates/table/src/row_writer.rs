@@ -1,7 +1,7 @@
 //! Reads and writes of single rows inside a transaction of the store.
 //!
-//! A record that is rewritten keeps its expiry. The transaction has read the record, so that a commit of another expiry
-//! in between is a conflict.
+//! A record that is rewritten keeps its expiry, which is read at the transaction's snapshot: a record that expires
+//! meanwhile expires all the same. A commit of another expiry in between is a conflict.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
@@ -261,7 +261,7 @@ impl RowWriter<'_> {
         if let Some(own) = lock(self.own_expiries).get(&(self.layout.record.id, key.to_vec())) {
             return Ok(*own);
         }
-        let Some(meta) = self.rows.get_meta(key, EXPIRY)? else { return Ok(None) };
+        let Some(meta) = self.transaction.get_meta(self.rows, key, EXPIRY)? else { return Ok(None) };
         let micros = Expiry::read(&meta.bytes);
         micros.map(Some).ok_or_else(|| Error::corruption("a record with an expiry that is none"))
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use waxseal::Builder;
 use waxseal::env::ManualClock;
-use waxseal_table::{ColumnType, ErrorKind, Row, RowOptions, Schema, Tables};
+use waxseal_table::{Changes, ColumnType, ErrorKind, Row, RowOptions, Schema, Tables};
 
 #[test]
 fn rows_and_groups_expire() {
@@ -41,4 +41,21 @@ fn rows_and_groups_expire() {
         let refused = table.upsert_with(row(4), RowOptions::new().group_expires_in(group, seconds(1)));
         assert_eq!(refused.unwrap_err().kind(), kind, "{group}");
     }
+}
+
+#[test]
+fn a_row_that_expires_during_its_update_stays_expired() {
+    let clock = Arc::new(ManualClock::default());
+    clock.advance_nanos(1_700_000_000_000_000_000);
+    let db = Builder::in_memory().clock(clock.clone()).open().unwrap();
+    let schema = Schema::new().partition_key("key", ColumnType::I32).column("a", ColumnType::I32);
+    let tables = Tables::open(&db).unwrap();
+    let table = tables.create("test.expiry", schema).unwrap();
+    let row = Row::new().with("key", 1).with("a", 1);
+    table.insert_with(row, RowOptions::new().expires_in(Duration::from_secs(10))).unwrap();
+    let transaction = tables.transaction();
+    clock.advance_nanos(11_000_000_000);
+    assert!(transaction.update(&table, 1, Changes::new().set("a", 2)).unwrap());
+    transaction.commit().unwrap();
+    assert_eq!(table.get(1).unwrap(), None);
 }

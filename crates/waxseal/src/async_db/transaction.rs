@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use waxseal_lsm::error::Result;
 use waxseal_lsm::options::Durability;
+use waxseal_meta::reading::Meta;
 
 use super::family::AsyncColumnFamily;
 use super::session::AsyncSession;
@@ -72,6 +73,12 @@ impl AsyncTransaction {
     pub async fn get_for_update(&self, cf: &AsyncColumnFamily, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         let (cf, key) = (cf.blocking().clone(), key.as_ref().to_vec());
         self.run(move |transaction| transaction.get_for_update(&cf, key)).await
+    }
+
+    /// Returns the entry that a provider stored with the value of a key: see [`Transaction::get_meta`].
+    pub async fn get_meta(&self, cf: &AsyncColumnFamily, key: impl AsRef<[u8]>, provider: u16) -> Result<Option<Meta>> {
+        let (cf, key) = (cf.blocking().clone(), key.as_ref().to_vec());
+        self.run(move |transaction| transaction.get_meta(&cf, key, provider)).await
     }
 
     /// Returns true if a key exists, as the transaction sees it.

@@ -26,6 +26,7 @@ use waxseal_lsm::range_delete::bounds_of;
 use waxseal_lsm::read::CursorBounds;
 use waxseal_lsm::record::{Kind, Record};
 use waxseal_lsm::seam::Companions;
+use waxseal_meta::reading::Meta;
 use waxseal_registry::Session as Who;
 
 use crate::batch::{Batch, BatchMark, WriteOptions};
@@ -279,6 +280,35 @@ impl Transaction {
     /// ```
     pub fn get_for_update(&self, cf: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         self.read(cf, key.as_ref(), true, |value| Slice::from(value))
+    }
+
+    /// Returns the entry that a provider stored with the value of a key, in the transaction's snapshot: see
+    /// [`ColumnFamily::get_meta`]. The transaction's own writes do not change it. A value that had expired when the
+    /// transaction began has no entry. Under [`Isolation::Serializable`] the key counts as read.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let db = waxseal::Db::memory()?;
+    /// # let cf = db.column_family("default")?;
+    /// use waxseal::WriteOptions;
+    /// use waxseal::meta::LABELS;
+    ///
+    /// cf.put_with("key", "value", WriteOptions::new().label("source", "file"))?;
+    /// let transaction = db.transaction();
+    /// cf.put("key", "other")?;
+    /// assert_eq!(transaction.get_meta(&cf, "key", LABELS)?.unwrap().bytes, b"\x06source\x04file");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn get_meta(&self, cf: &ColumnFamily, key: impl AsRef<[u8]>, provider: u16) -> Result<Option<Meta>> {
+        let (snapshot, key) = (self.shared.snapshot_for(cf)?, key.as_ref());
+        self.shared.inner.check(&cf.family)?;
+        let mut state = self.shared.state()?;
+        if self.shared.isolation == Isolation::Serializable {
+            state.reads.add_key(&cf.family, key);
+        }
+        drop(state);
+        waxseal_meta::get_meta(&self.shared.inner.engine, &cf.family, key, At::Snapshot(snapshot), provider)
     }
 
     fn read<R>(

@@ -10,6 +10,7 @@ use std::time::Duration;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use waxseal::env::ManualClock;
+use waxseal::meta::EXPIRY;
 use waxseal::{
     Builder, CfOptions, ColumnFamily, Comparator, Db, ErrorKind, Isolation, MergeOperator, Order, Result, Slice,
     Transaction, WriteOptions,
@@ -741,5 +742,30 @@ fn walk<'a>(
         let found = cursor.valid().then(|| row(cursor.key(), cursor.value()));
         prop_assert_eq!(found, at.map(|(key, value)| (*key, *value)));
     }
+    Ok(())
+}
+
+#[test]
+fn a_transaction_reads_the_expiry_that_its_snapshot_has() -> Result<()> {
+    let clock = Arc::new(ManualClock::default());
+    clock.advance_nanos(1_750_000_000_000_000_000);
+    let db = Builder::in_memory().clock(clock.clone()).open()?;
+    let cf = db.column_family("rows")?;
+    cf.put_with("k", "1", WriteOptions::new().expires_in(Duration::from_secs(10)))?;
+    for level in LEVELS {
+        let transaction = db.transaction_with(level);
+        let expiry = transaction.get_meta(&cf, "k", EXPIRY)?.unwrap();
+        clock.advance_nanos(6_000_000_000);
+        assert_eq!(transaction.get_meta(&cf, "k", EXPIRY)?.unwrap().bytes, expiry.bytes);
+        assert!(transaction.get_meta(&cf, "l", EXPIRY)?.is_none());
+        cf.put_with("k", "2", WriteOptions::new().expires_in(Duration::from_secs(10)))?;
+        assert_eq!(transaction.get_meta(&cf, "k", EXPIRY)?.unwrap().bytes, expiry.bytes);
+        transaction.put(&cf, "l", "3")?;
+        let is_conflict = transaction.commit().is_err_and(|error| *error.kind() == ErrorKind::Conflict);
+        assert_eq!(is_conflict, level == Isolation::Serializable);
+    }
+    let late = db.transaction();
+    clock.advance_nanos(11_000_000_000);
+    assert!(late.get_meta(&cf, "k", EXPIRY)?.is_some() && db.transaction().get_meta(&cf, "k", EXPIRY)?.is_none());
     Ok(())
 }
