@@ -45,14 +45,19 @@ impl Catalogue {
         Ok(transaction.get_with(self.writable()?, table_key(id), <[u8]>::to_vec)?)
     }
 
-    /// Returns the table of a name.
-    pub(crate) fn find(&self, name: &TableName) -> Result<Option<TableRecord>> {
+    /// Returns the id of the table of a name.
+    pub(crate) fn find(&self, name: &TableName) -> Result<Option<TableId>> {
         let Some(id) = self.read(&name_key(name), None)? else { return Ok(None) };
         let mut reader = Reader::new(&id);
         let id = reader.varint_u32()?;
         reader.end()?;
+        Ok(Some(id))
+    }
+
+    /// Returns the present record of a table that has a name.
+    pub(crate) fn table(&self, id: TableId) -> Result<TableRecord> {
         match self.record_bytes(id, None)? {
-            Some(record) => TableRecord::decode(&record).map(Some),
+            Some(record) => TableRecord::decode(&record),
             None => Err(Error::corruption("the table has a name but no schema")),
         }
     }

@@ -112,12 +112,14 @@ impl Tables {
 
     /// Returns the state of a table, which is opened if it has no handles.
     fn state(&self, open: &mut HashMap<TableId, Weak<TableState>>, name: &str) -> Result<Arc<TableState>> {
-        let found = self.shared.catalogue.find(&TableName::parse(name)?)?;
-        let found = found.ok_or_else(|| Error::of(ErrorKind::NotFound, "the table does not exist"))?;
-        if let Some(state) = open.get(&found.id).and_then(Weak::upgrade) {
+        let catalogue = &self.shared.catalogue;
+        let not_found = || Error::of(ErrorKind::NotFound, "the table does not exist");
+        let id = catalogue.find(&TableName::parse(name)?)?.ok_or_else(not_found)?;
+        if let Some(state) = open.get(&id).and_then(Weak::upgrade) {
             return Ok(state);
         }
-        let state = Arc::new(TableState::open(&self.shared, found)?);
+        // The record is read when no handle is left that could change it.
+        let state = Arc::new(TableState::open(&self.shared, catalogue.table(id)?)?);
         open.insert(state.id, Arc::downgrade(&state));
         Ok(state)
     }

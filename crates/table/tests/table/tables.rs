@@ -1,7 +1,10 @@
 //! Create, open, list and drop; schemas are kept and checked.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
 use waxseal::Db;
-use waxseal_table::{ColumnType, ErrorKind, Row, Schema, Tables};
+use waxseal_table::{Alteration, ColumnType, ErrorKind, Index, Row, Schema, Tables};
 
 use crate::store::{book, books, fill, memory, volumes};
 
@@ -90,4 +93,32 @@ fn all_handles_of_a_store_share_the_tables() {
     other.table("library.books").unwrap().insert(book("a", 1, "b")).unwrap();
     assert_eq!(table.get(("a", 1)).unwrap().unwrap().get("title"), Some(&"b".into()));
     assert_eq!(table.insert(Row::new().with("author", "a").with("year", 1)).unwrap_err().kind(), ErrorKind::Exists);
+}
+
+#[test]
+fn a_table_that_is_opened_beside_changes_has_the_present_schema() {
+    let tables = memory();
+    // A schema whose record takes long to check.
+    let names: Vec<String> = (0..40).map(|number| format!("c{number}")).collect();
+    let schema = Schema::new().partition_key("key", ColumnType::I32);
+    let schema = names.iter().fold(schema, |schema, name| schema.column(name, ColumnType::I32));
+    let schema = (0..400).fold(schema, |schema, number| schema.repeated_group(&format!("g{number}")));
+    let schema = (0..100).fold(schema, |schema, number| schema.index(Index::on(&format!("i{number}"), names.clone())));
+    tables.create("test.wide", schema).unwrap();
+    let changed = AtomicU64::new(1);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 0..100u64 {
+                let (from, to) = if round % 2 == 0 { ("c0", "d0") } else { ("d0", "c0") };
+                let table = tables.table("test.wide").unwrap();
+                table.alter(Alteration::new().rename_column(from, to)).unwrap();
+                changed.store(round + 2, Ordering::SeqCst);
+            }
+        });
+        while changed.load(Ordering::SeqCst) < 101 {
+            let table = tables.table("test.wide").unwrap();
+            let least = changed.load(Ordering::SeqCst);
+            assert!(table.schema().unwrap().version() >= least);
+        }
+    });
 }
