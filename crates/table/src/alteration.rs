@@ -1,7 +1,7 @@
 //! Changes of a schema. The decisions are pure: a schema and a change give the next version.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::index::{Index, IndexState};
+use crate::index::{Index, IndexId, IndexState};
 use crate::packed::ColumnId;
 use crate::schema::{Column, ColumnRole, ColumnState, Schema, check_name};
 use crate::types::ColumnType;
@@ -27,9 +27,10 @@ enum Step {
     Drop { name: String, deadline: i64 },
     Undelete(String),
     AddIndex(Index),
-    PublishIndex(String),
+    PublishIndex(IndexId),
     RebuildIndex(String),
     DropIndex(String),
+    DropBuild(IndexId),
     Forget(Vec<ColumnId>),
 }
 
@@ -101,9 +102,15 @@ impl Alteration {
         self
     }
 
-    /// Lets an index be read.
-    pub(crate) fn publish_index(mut self, name: &str) -> Alteration {
-        self.0.push(Step::PublishIndex(name.to_owned()));
+    /// Lets an index be read whose build has ended. It has the id of that build: another build has another id.
+    pub(crate) fn publish_index(mut self, id: IndexId) -> Alteration {
+        self.0.push(Step::PublishIndex(id));
+        self
+    }
+
+    /// Drops an index whose build has failed. Changes nothing if another build has begun.
+    pub(crate) fn drop_build(mut self, id: IndexId) -> Alteration {
+        self.0.push(Step::DropBuild(id));
         self
     }
 
@@ -184,9 +191,13 @@ impl Step {
                     Ok(())
                 }
             },
-            Step::PublishIndex(name) => {
-                let index = schema.indexes.iter_mut().find(|index| index.name == *name);
-                index.ok_or_else(|| no_index(name))?.state = IndexState::Public;
+            Step::PublishIndex(id) => {
+                let index = schema.indexes.iter_mut().find(|index| index.id == *id);
+                index.ok_or_else(superseded)?.state = IndexState::Public;
+                Ok(())
+            }
+            Step::DropBuild(id) => {
+                schema.indexes.retain(|index| index.id != *id);
                 Ok(())
             }
             Step::RebuildIndex(name) => {
@@ -271,6 +282,12 @@ pub(crate) fn no_index(name: &str) -> Error {
     Error::of(ErrorKind::NotFound, format!("the table has no index {name:?}"))
 }
 
+/// Returns the error of a build whose index was dropped, or is built by another call.
+#[cold]
+pub(crate) fn superseded() -> Error {
+    Error::of(ErrorKind::Conflict, "the index was dropped, or another call has begun to build it")
+}
+
 #[cold]
 fn purging(name: &str) -> Error {
     Error::invalid(format!("the values of column {name:?} are being removed: use another name until that is done"))
@@ -321,6 +338,19 @@ mod tests {
         ] {
             assert_eq!(change.apply(&schema(), 0).unwrap_err().kind(), kind, "{change:?}");
         }
+    }
+
+    #[test]
+    fn only_the_last_build_of_an_index_is_published() {
+        let add = Alteration::new().add_index(Index::on("by_a", ["a"]));
+        let first = add.apply(&schema(), 0).unwrap();
+        let second = Alteration::new().rebuild_index("by_a").apply(&first, 0).unwrap();
+        let (old, new) = (first.indexes[0].id, second.indexes[0].id);
+        assert_eq!(Alteration::new().publish_index(old).apply(&second, 0).unwrap_err().kind(), ErrorKind::Conflict);
+        assert_eq!(Alteration::new().drop_build(old).apply(&second, 0).unwrap().indexes, second.indexes);
+        let public = Alteration::new().publish_index(new).apply(&second, 0).unwrap();
+        assert_eq!(public.indexes[0].state, IndexState::Public);
+        assert!(Alteration::new().drop_build(new).apply(&second, 0).unwrap().indexes.is_empty());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use waxseal::Snapshot;
 
-use crate::alteration::{Alteration, no_index};
+use crate::alteration::{Alteration, no_index, superseded};
 use crate::error::{Error, Result};
 use crate::index::{Index, IndexId, row_key_of};
 use crate::index_reader::read_row;
@@ -52,7 +52,8 @@ impl Table {
     }
 
     /// Removes all entries of an index and builds it again from the rows: see [`create_index`](Table::create_index).
-    /// This also finishes a build that was interrupted. Errors: `NotFound`, and as for `create_index`.
+    /// This also finishes a build that was interrupted. Errors: `NotFound`; `Conflict` if another call rebuilds or drops
+    /// the index meanwhile; and as for `create_index`.
     pub fn rebuild_index(&self, name: &str) -> Result<()> {
         let rebuild = || {
             self.try_alter(&Alteration::new().rebuild_index(name))?;
@@ -96,20 +97,20 @@ impl Table {
         let schema = self.state.layout()?;
         let id = schema.indexes.iter().find(|index| index.info.name == name).map(|index| index.info.id);
         let id = id.ok_or_else(|| no_index(name))?;
-        match self.add_all_entries(id, name) {
-            Ok(()) => self.try_alter(&Alteration::new().publish_index(name)),
+        match self.add_all_entries(id) {
+            Ok(()) => self.try_alter(&Alteration::new().publish_index(id)),
             Err(error) if error.kind() == crate::ErrorKind::Exists => {
-                self.try_alter(&Alteration::new().drop_index(name))?;
+                self.try_alter(&Alteration::new().drop_build(id))?;
                 Err(error)
             }
             Err(error) => Err(error),
         }
     }
 
-    fn add_all_entries(&self, id: IndexId, name: &str) -> Result<()> {
+    fn add_all_entries(&self, id: IndexId) -> Result<()> {
         self.for_all_rows(|writer, row_key| {
             let index = writer.layout.indexes.iter().find(|index| index.info.id == id);
-            writer.add_entry(index.ok_or_else(|| no_index(name))?, row_key).map(|()| 0)
+            writer.add_entry(index.ok_or_else(superseded)?, row_key).map(|()| 0)
         })
         .map(drop)
     }
@@ -231,7 +232,7 @@ mod tests {
             let add = |writer: &crate::row_writer::RowWriter<'_>| writer.add_entry(&layout.indexes[0], &row_key);
             table.transact(&layout, &crate::RowOptions::new(), add).unwrap();
             change(&table);
-            table.try_alter(&Alteration::new().publish_index("by_code")).unwrap();
+            table.try_alter(&Alteration::new().publish_index(layout.indexes[0].info.id)).unwrap();
             assert!(table.verify_indexes().unwrap().is_clean());
             let found: Vec<_> = table.select().index("by_code").prefix("x").rows().unwrap().collect();
             assert_eq!(found.len(), 1);
