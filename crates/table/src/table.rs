@@ -344,24 +344,28 @@ impl Table {
     }
 
     fn try_get(&self, key: &[Value]) -> Result<Option<Row>> {
+        let db = &self.state.store.db;
+        if db.is_read_only() {
+            return self.row_at(key, &db.snapshot()); // a refresh between the schema and the row would part them
+        }
         loop {
             let layout = self.state.layout()?;
-            let found = self.get_in(&layout, &layout.row_key(key)?)?;
+            let found = layout.row_key(key).and_then(|row_key| self.get_in(&layout, &row_key));
             // After a schema change meanwhile, the row may have columns that this layout does not know.
-            if self.state.store.db.is_read_only() || Arc::ptr_eq(&layout, &self.state.layout()?) {
-                return Ok(found);
+            if Arc::ptr_eq(&layout, &self.state.layout()?) {
+                return found;
             }
         }
     }
 
+    fn row_at(&self, key: &[Value], snapshot: &Snapshot) -> Result<Option<Row>> {
+        let layout = self.state.layout_at(snapshot)?;
+        read_row(snapshot, &self.rows, &layout, &Arc::new(layout.select_all()), &layout.row_key(key)?)
+    }
+
     /// Returns the row of a key as a snapshot sees it. Errors: as for [`get`](Table::get).
     pub fn get_at(&self, key: impl IntoKey, snapshot: &Snapshot) -> Result<Option<Row>> {
-        let get = || {
-            let layout = self.state.layout_at(snapshot)?;
-            let row_key = layout.row_key(&key.into_key())?;
-            read_row(snapshot, &self.rows, &layout, &Arc::new(layout.select_all()), &row_key)
-        };
-        get().map_err(|error| self.named(error))
+        self.row_at(&key.into_key(), snapshot).map_err(|error| self.named(error))
     }
 
     /// Returns true if the table has a row of a key. Errors: as for [`get`](Table::get).

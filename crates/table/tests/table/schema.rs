@@ -6,9 +6,9 @@ use std::thread;
 use std::time::Duration;
 
 use waxseal::env::ManualClock;
-use waxseal::{Builder, Db};
+use waxseal::{Builder, Db, Durability};
 use waxseal_table::{
-    Alteration, Changes, ColumnState, ColumnType, Decimal, ErrorKind, Filter, Row, Schema, Tables, Value,
+    Alteration, Changes, ColumnState, ColumnType, Decimal, ErrorKind, Filter, Row, Schema, Table, Tables, Value,
 };
 
 use crate::store::{book, books, fill, memory};
@@ -140,6 +140,44 @@ fn rows_are_written_and_read_while_the_schema_changes() {
         is_done.store(true, Ordering::SeqCst);
     });
     assert_eq!(table.schema().unwrap().version(), 41);
+}
+
+/// Gets a row in a loop while the type of its column, and then its value, widens.
+fn get_beside_widening(write: &Table, read: &Table, refresh: impl Fn() + Sync) {
+    let key = "\0".repeat(20_000); // long to encode: changes come between the schema and the row
+    let columns = 40;
+    let is_done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0..columns {
+                let name = format!("c{number}");
+                write.alter(Alteration::new().add_column(&name, ColumnType::I32)).unwrap();
+                refresh();
+                write.alter(Alteration::new().widen_column(&name, ColumnType::I64)).unwrap();
+                write.upsert(Row::new().with("key", key.as_str()).with(&name, i64::MAX)).unwrap();
+                refresh();
+            }
+            is_done.store(true, Ordering::SeqCst);
+        });
+        while !is_done.load(Ordering::SeqCst) {
+            let row = read.get(key.as_str()).unwrap();
+            assert!(row.is_none_or(|row| row.columns().count() == 2));
+        }
+    });
+}
+
+#[test]
+fn a_row_is_read_while_its_columns_widen() {
+    let schema = || Schema::new().partition_key("key", ColumnType::Text);
+    let table = memory().create("test.widening", schema()).unwrap();
+    get_beside_widening(&table, &table, || {});
+
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::builder(dir.path().join("store")).durability(Durability::Os).open().unwrap();
+    let table = Tables::open(&db).unwrap().create("test.widening", schema()).unwrap();
+    let db = Db::open_read_only(dir.path().join("store")).unwrap();
+    let reader = Tables::open(&db).unwrap().table("test.widening").unwrap();
+    get_beside_widening(&table, &reader, || db.refresh().unwrap());
 }
 
 /// A store with a manual clock, and a table of books with a genre.
