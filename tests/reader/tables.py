@@ -12,6 +12,7 @@ BYTES, TEXT, BOOL, I32, I64, U64, F32, F64, DECIMAL, DATE, TIMESTAMP, UUID, JSON
 WIDTHS = {BOOL: 1, I32: 4, I64: 8, U64: 8, F32: 4, F64: 8, DATE: 4, TIMESTAMP: 8, UUID: 16}
 SIGNED = {I32, I64, DATE, TIMESTAMP}
 DYNAMIC = 0xFFFF
+FIRST_WITH_LENGTH = 128
 
 
 class Type:
@@ -166,7 +167,7 @@ def columns(record):
 
 
 def take_value(c, tag):
-    if tag in (BYTES, TEXT, JSON):
+    if tag in (BYTES, TEXT, JSON) or tag >= FIRST_WITH_LENGTH:
         return c.bytes()
     if tag == EMPTY:
         return None

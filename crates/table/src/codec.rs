@@ -56,6 +56,15 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Reads a byte of a schema that is 0 or 1, and that newer versions may extend.
+    pub(crate) fn choice(&mut self, what: &str) -> Result<bool> {
+        match self.u8()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            newer => Err(Error::too_new(format!("a schema with {what} {newer}"))),
+        }
+    }
+
     /// Reads a number. A number has one encoding: the shortest.
     #[inline]
     pub(crate) fn varint(&mut self) -> Result<u64> {

@@ -73,6 +73,13 @@ impl Error {
         Error::of(ErrorKind::Corruption, message)
     }
 
+    /// Returns the error of something that only a newer version of Waxseal writes.
+    #[cold]
+    pub(crate) fn too_new(what: impl fmt::Display) -> Error {
+        let message = format!("{what}: a newer version of Waxseal has written it");
+        Error::of(ErrorKind::FormatTooNew, message)
+    }
+
     /// Adds the table to an error that names none yet.
     #[cold]
     pub(crate) fn in_table(mut self, name: &str) -> Error {

@@ -6,7 +6,7 @@
 
 use crate::codec::{Reader, put_bytes, put_varint};
 use crate::decimal::Decimal;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::types::{ColumnType, tag};
 use crate::value::Value;
 
@@ -21,10 +21,7 @@ pub(crate) fn check_version(version: u8) -> Result<()> {
     match version {
         VERSION => Ok(()),
         0 => Err(Error::corruption("a record of version 0, which does not exist")),
-        newer => Err(Error::of(
-            ErrorKind::FormatTooNew,
-            format!("a record of version {newer}: a newer version of Waxseal has written it; this one knows {VERSION}"),
-        )),
+        newer => Err(Error::too_new(format!("a record of version {newer}, where {VERSION} is known"))),
     }
 }
 
@@ -76,8 +73,8 @@ pub(crate) struct RawColumn<'a> {
 }
 
 impl RawColumn<'_> {
-    /// Returns the value as a value of the column's present type. Errors: `Corruption` for bytes that no type has, and
-    /// for a value that does not widen to the type.
+    /// Returns the value as a value of the column's present type. Errors: `FormatTooNew` for a type of a newer version;
+    /// `Corruption` for bytes that no type has, and for a value that does not widen to the type.
     pub(crate) fn value(&self, wanted: &ColumnType) -> Result<Value> {
         let mut reader = Reader::new(self.payload);
         let value = take_payload(self.tag, &mut reader)?;
@@ -100,7 +97,7 @@ pub(crate) fn columns(record: &[u8]) -> Result<Columns<'_>> {
 }
 
 impl<'a> Columns<'a> {
-    /// Returns the next column. Errors: `Corruption`; the record ends there.
+    /// Returns the next column. Errors: `Corruption` and `FormatTooNew`; the record ends there.
     pub(crate) fn next(&mut self) -> Result<Option<RawColumn<'a>>> {
         if self.reader.is_empty() {
             return Ok(None);
@@ -225,10 +222,19 @@ fn skip_payload(value_tag: u8, reader: &mut Reader<'_>) -> Result<()> {
             let [_, length] = reader.array()?;
             reader.take(usize::from(length))?;
         }
-        tag::BYTES | tag::TEXT | tag::JSON | tag::LIST => drop(reader.bytes()?),
-        other => return Err(Error::corruption(format!("a record with a value of the unknown type {other}"))),
+        tag::BYTES | tag::TEXT | tag::JSON | tag::LIST | tag::FIRST_WITH_LENGTH.. => drop(reader.bytes()?),
+        other => return Err(unknown_tag(other)),
     }
     Ok(())
+}
+
+/// Returns the error of a value whose type is not known.
+#[cold]
+fn unknown_tag(tag: u8) -> Error {
+    match tag {
+        0 => Error::corruption("a record with a value of type 0, which does not exist"),
+        newer => Error::too_new(format!("a record with a value of type {newer}")),
+    }
 }
 
 fn take_payload(value_tag: u8, reader: &mut Reader<'_>) -> Result<Value> {
@@ -248,7 +254,7 @@ fn take_payload(value_tag: u8, reader: &mut Reader<'_>) -> Result<Value> {
         tag::DECIMAL => Value::Decimal(take_decimal(reader)?),
         tag::UUID => Value::Uuid(reader.array()?),
         tag::LIST => Value::List(take_list(reader.bytes()?)?),
-        other => return Err(Error::corruption(format!("a record with a value of the unknown type {other}"))),
+        other => return Err(unknown_tag(other)),
     })
 }
 
@@ -289,6 +295,7 @@ fn widen(value: Value, wanted: &ColumnType) -> Result<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ErrorKind;
     use crate::values_for_tests::{any_type, value_of};
     use proptest::prelude::*;
 
@@ -342,6 +349,33 @@ mod tests {
             assert_eq!(column.value(&wanted).unwrap(), widened);
             assert!(column.value(&ColumnType::Uuid).unwrap_err().is_corruption());
         }
+    }
+
+    #[test]
+    fn a_column_of_a_newer_type_is_skipped_and_carried() {
+        let record = b"\x01\x01\x80\x02ab\x01\x04\x05\x00\x00\x00\x01\xFF\x00";
+        let mut read = columns(record).unwrap();
+        let mut again = Packer::new();
+        for expected in [None, Some(Value::from(5)), None] {
+            let column = read.next().unwrap().unwrap();
+            match expected {
+                Some(value) => assert_eq!(column.value(&ColumnType::I32).unwrap(), value),
+                None => assert_eq!(column.value(&ColumnType::I32).unwrap_err().kind(), ErrorKind::FormatTooNew),
+            }
+            again.push_raw(&column);
+        }
+        assert!(read.next().unwrap().is_none());
+        assert_eq!(again.finish(), record);
+        for (record, kind) in [
+            (&b"\x01\x01\x00"[..], ErrorKind::Corruption),
+            (b"\x01\x01\x10", ErrorKind::FormatTooNew),
+            (b"\x01\x01\x7F", ErrorKind::FormatTooNew),
+            (b"\x01\x01\x80\x01", ErrorKind::Corruption),
+        ] {
+            assert_eq!(columns(record).unwrap().next().unwrap_err().kind(), kind, "{record:?}");
+        }
+        assert_eq!(unpack_single(b"\x01\x01\x80\x00").unwrap_err().kind(), ErrorKind::FormatTooNew);
+        assert_eq!(unpack_single(b"\x01\x01\x0E\x03\x80\x01\x00").unwrap_err().kind(), ErrorKind::FormatTooNew);
     }
 
     fn typed_value() -> impl Strategy<Value = (ColumnType, Value)> {

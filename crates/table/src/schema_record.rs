@@ -50,8 +50,8 @@ impl TableRecord {
         check_version(reader.u8()?)?;
         let (id, version) = (reader.varint_u32()?, reader.varint()?);
         let name = TableName { keyspace: reader.text()?.to_owned(), table: reader.text()?.to_owned() };
-        let partitioning = if reader.bool()? { Partitioning::Hashed } else { Partitioning::Ordered };
-        let has_dynamic_columns = reader.bool()?;
+        let partitioning = if reader.choice("partitioning")? { Partitioning::Hashed } else { Partitioning::Ordered };
+        let has_dynamic_columns = reader.choice("dynamic columns of kind")?;
         let (next_column, next_group) = (reader.varint_u32()?, take_u16(&mut reader)?);
         let columns = (0..reader.count()?).map(|_| take_column(&mut reader)).collect::<Result<Vec<_>>>()?;
         let groups = (0..reader.count()?).map(|_| take_group(&mut reader)).collect::<Result<Vec<_>>>()?;
@@ -118,14 +118,14 @@ fn take_column(reader: &mut Reader<'_>) -> Result<Column> {
         PARTITION => ColumnRole::Partition,
         CLUSTERING => ColumnRole::Clustering(SortOrder::Ascending),
         CLUSTERING_DESCENDING => ColumnRole::Clustering(SortOrder::Descending),
-        other => return Err(Error::corruption(format!("a column of the unknown role {other}"))),
+        newer => return Err(Error::too_new(format!("a column of role {newer}"))),
     };
     let group = take_u16(reader)?;
     let state = match reader.u8()? {
         ACTIVE => ColumnState::Active,
         TENTATIVE => ColumnState::Tentative(i64::from_le_bytes(reader.array()?)),
         PURGING => ColumnState::Purging,
-        other => return Err(Error::corruption(format!("a column of the unknown state {other}"))),
+        newer => return Err(Error::too_new(format!("a column in state {newer}"))),
     };
     Ok(Column { id, name, ty, role, group, state })
 }
@@ -148,12 +148,12 @@ fn put_index(out: &mut Vec<u8>, index: &IndexInfo) {
 fn take_index(reader: &mut Reader<'_>) -> Result<IndexInfo> {
     let (id, name, flags) = (reader.varint_u32()?, reader.text()?.to_owned(), reader.u8()?);
     if flags > (UNIQUE | HAS_MISSING) {
-        return Err(Error::corruption(format!("an index with the unknown flags {flags}")));
+        return Err(Error::too_new(format!("an index with the flags {flags}")));
     }
-    let state = if reader.bool()? { IndexState::Public } else { IndexState::Building };
+    let state = if reader.choice("an index in state")? { IndexState::Public } else { IndexState::Building };
     let column = |reader: &mut Reader<'_>| {
         let id = reader.varint_u32()?;
-        Ok((id, if reader.bool()? { SortOrder::Descending } else { SortOrder::Ascending }))
+        Ok((id, if reader.choice("an index in the order")? { SortOrder::Descending } else { SortOrder::Ascending }))
     };
     let columns = (0..reader.count()?).map(|_| column(reader)).collect::<Result<_>>()?;
     let (is_unique, has_missing) = (flags & UNIQUE != 0, flags & HAS_MISSING != 0);
@@ -161,7 +161,7 @@ fn take_index(reader: &mut Reader<'_>) -> Result<IndexInfo> {
 }
 
 fn take_group(reader: &mut Reader<'_>) -> Result<Group> {
-    Ok(Group { id: take_u16(reader)?, name: reader.text()?.to_owned(), is_repeated: reader.bool()? })
+    Ok(Group { id: take_u16(reader)?, name: reader.text()?.to_owned(), is_repeated: reader.choice("a group of kind")? })
 }
 
 fn take_u16(reader: &mut Reader<'_>) -> Result<u16> {
@@ -197,6 +197,31 @@ mod tests {
         ];
         assert_eq!(record.encode(), expected.concat());
         assert_eq!(TableRecord::decode(&record.encode()).unwrap(), record);
+    }
+
+    #[test]
+    fn what_a_newer_version_has_added_to_schemas_is_no_damage() {
+        let schema = Schema::new()
+            .partition_key("k", ColumnType::I32)
+            .column("v", ColumnType::Text)
+            .index(Index::on("i", ["v"]));
+        let bytes = TableRecord { id: 7, name: TableName::parse("a.b").unwrap(), schema }.encode();
+        let expected = [
+            &b"\x01\x07\x01\x01a\x01b\x00\x00\x03\x01\x02"[..],
+            b"\x01\x01k\x04\x01\x00\x00\x02\x01v\x02\x00\x00\x00",
+            b"\x01\x00\x07default\x00\x02\x01\x01\x01i\x00\x01\x01\x02\x00",
+        ];
+        assert_eq!(bytes, expected.concat());
+        // Partitioning, dynamic columns, a type, a role, a state, a group, and an index: flags, state and order.
+        for at in [7, 8, 15, 22, 23, 25, 36, 42, 43, 46] {
+            let mut newer = bytes.clone();
+            newer[at] = 0x80;
+            let error = TableRecord::decode(&newer).unwrap_err();
+            assert_eq!(error.kind(), crate::ErrorKind::FormatTooNew, "byte {at}: {error}");
+        }
+        let mut damaged = bytes.clone();
+        damaged[15] = 0;
+        assert!(TableRecord::decode(&damaged).unwrap_err().is_corruption());
     }
 
     proptest! {

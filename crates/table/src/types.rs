@@ -50,6 +50,9 @@ pub enum ColumnType {
 }
 
 /// Tags of types and of packed values. They are on disk and never change their meaning.
+///
+/// A new tag is one from 128 on: its packed values begin with their length, so that this version skips them. Another
+/// tag changes what a record is, and needs a higher version of records.
 pub(crate) mod tag {
     pub(crate) const BYTES: u8 = 1;
     pub(crate) const TEXT: u8 = 2;
@@ -66,6 +69,8 @@ pub(crate) mod tag {
     pub(crate) const JSON: u8 = 13;
     pub(crate) const LIST: u8 = 14;
     pub(crate) const EMPTY: u8 = 15;
+    /// The first tag whose values always are bytes with a length.
+    pub(crate) const FIRST_WITH_LENGTH: u8 = 128;
 }
 
 impl ColumnType {
@@ -163,7 +168,8 @@ impl ColumnType {
             tag::UUID => ColumnType::Uuid,
             tag::JSON => ColumnType::Json,
             tag::EMPTY => ColumnType::Empty,
-            other => return Err(Error::corruption(format!("a column of the unknown type {other}"))),
+            0 => return Err(Error::corruption("a column of type 0, which does not exist")),
+            newer => return Err(Error::too_new(format!("a column of type {newer}"))),
         };
         decoded.check().map_err(|error| Error::corruption(error.to_string()))?;
         Ok(decoded)

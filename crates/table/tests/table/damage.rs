@@ -16,7 +16,9 @@ fn a_damaged_record_is_an_error_of_its_row() {
         (b"\x00", ErrorKind::Corruption),
         (b"\x02", ErrorKind::FormatTooNew),
         (b"\x01\x03\x02\x05ab", ErrorKind::Corruption),
-        (b"\x01\x03\x63a", ErrorKind::Corruption),
+        (b"\x01\x03\x00a", ErrorKind::Corruption),
+        (b"\x01\x03\x63a", ErrorKind::FormatTooNew),
+        (b"\x01\x03\x80\x01a", ErrorKind::FormatTooNew),
         (b"\x01\x03\x04\x00\x00\x00\x00", ErrorKind::Corruption),
     ] {
         rows.put(&keys[1], record).unwrap();
