@@ -14,7 +14,7 @@ use crate::index_reader::IndexReader;
 use crate::key::above;
 use crate::key_range::{KeyBound, KeyRange, Keys, key_bounds};
 use crate::key_values::{IntoKey, IntoKeyRange};
-use crate::layout::Layout;
+use crate::layout::{IndexLayout, Layout};
 use crate::row::Row;
 use crate::row_reader::RowReader;
 use crate::rows::{RowSource, Rows};
@@ -57,11 +57,33 @@ pub struct Select<'a> {
     full_scan: bool,
 }
 
-/// The position behind a page of rows.
+/// The position behind a page of rows. A token of a table's rows is `Invalid` for a select of an index, and a token of
+/// an index is `Invalid` for any other select, also of the same index after a rebuild.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct PageToken(Vec<u8>);
 
+/// The first byte of a token, before a key.
+const OF_ROWS: u8 = b'r';
+const OF_INDEX: u8 = b'i';
+
 impl PageToken {
+    fn new(kind: u8, key: &[u8]) -> PageToken {
+        PageToken([&[kind], key].concat())
+    }
+
+    /// Returns the key of the position. `index` is the index that the select reads. Errors: `Invalid` for a position of
+    /// something else.
+    fn key(&self, layout: &Layout, index: Option<&IndexLayout>) -> Result<&[u8]> {
+        let is_of = |kind: u8, key: &[u8]| match index {
+            Some(index) => kind == OF_INDEX && key.starts_with(&index.info.prefix()),
+            None => kind == OF_ROWS && layout.row_key_length(key).is_ok_and(|length| length == key.len()),
+        };
+        match self.0.split_first() {
+            Some((kind, key)) if is_of(*kind, key) => Ok(key),
+            _ => Err(Error::invalid("the page token is of another select, or is none")),
+        }
+    }
+
     /// Returns the token's bytes, to be kept or sent.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
@@ -172,7 +194,8 @@ impl<'a> Select<'a> {
         self
     }
 
-    /// Returns the rows behind a page that this select has returned, with the same order.
+    /// Returns the rows behind a page that this select has returned, with the same order. A token of other rows, or of
+    /// another index, is `Invalid`.
     pub fn after(mut self, token: &PageToken) -> Select<'a> {
         self.after = Some(token.clone());
         self
@@ -224,9 +247,10 @@ impl<'a> Select<'a> {
         let Some(limit) = self.limit else {
             return Err(table.named(Error::invalid("a page has a limit")));
         };
+        let kind = if self.index.is_some() { OF_INDEX } else { OF_ROWS };
         let mut found = self.rows()?;
         let rows = found.by_ref().take(limit).collect::<Result<Vec<_>>>().map_err(|error| table.named(error))?;
-        let next = (rows.len() == limit).then(|| found.last_key().map(|key| PageToken(key.to_vec()))).flatten();
+        let next = (rows.len() == limit).then(|| found.last_key().map(|key| PageToken::new(kind, key))).flatten();
         Ok(Page { rows, next })
     }
 
@@ -251,7 +275,9 @@ impl<'a> Select<'a> {
         }
         let keys = index.map_or(Keys::Rows(&layout), |index| Keys::Entries(&layout.indexes[index]));
         let (start, end) = key_bounds(keys, &self.prefix, &self.range)?;
-        let (start, end) = beyond(start, end, self.after.as_ref(), self.is_reverse);
+        let of_index = index.map(|index| &layout.indexes[index]);
+        let after = self.after.as_ref().map(|token| token.key(&layout, of_index)).transpose()?;
+        let (start, end) = beyond(start, end, after, self.is_reverse);
         let filter = layout.checked(self.filter.take())?;
         let selection = match &self.columns {
             None => layout.select_all(),
@@ -328,12 +354,14 @@ fn readable_index(layout: &Layout, name: &str) -> Result<usize> {
 }
 
 /// Moves a bound to the position behind a page.
-fn beyond(start: KeyBound, end: KeyBound, after: Option<&PageToken>, is_reverse: bool) -> (KeyBound, KeyBound) {
-    let Some(PageToken(key)) = after else { return (start, end) };
+fn beyond(start: KeyBound, end: KeyBound, after: Option<&[u8]>, is_reverse: bool) -> (KeyBound, KeyBound) {
+    let Some(key) = after else { return (start, end) };
     if is_reverse {
         return match &end {
-            Bound::Excluded(end) | Bound::Included(end) if end <= key => (start, Bound::Excluded(end.clone())),
-            _ => (start, Bound::Excluded(key.clone())),
+            Bound::Excluded(end) | Bound::Included(end) if end.as_slice() <= key => {
+                (start, Bound::Excluded(end.clone()))
+            }
+            _ => (start, Bound::Excluded(key.to_vec())),
         };
     }
     let next = above(key).unwrap_or_else(|| vec![0xFF; key.len() + 1]);

@@ -1,6 +1,6 @@
 //! Selects: prefixes, ranges, projection, filters, limits and pages, in both directions.
 
-use waxseal_table::{ColumnType, ErrorKind, Filter, PageToken, Row, Schema, Table};
+use waxseal_table::{ColumnType, ErrorKind, Filter, Index, PageToken, Row, Schema, Table};
 
 use crate::store::{book, books, fill, memory, years};
 
@@ -108,6 +108,31 @@ fn pages_follow_each_other_in_both_directions() {
         }
     }
     assert_eq!(table.select().page().unwrap_err().kind(), ErrorKind::Invalid);
+}
+
+#[test]
+fn a_token_of_another_select_is_refused() {
+    let schema = books().index(Index::on("by_title", ["title"])).index(Index::on("by_year", ["year"]));
+    let table = memory().create("library.books", schema).unwrap();
+    fill(&table);
+    let token = |select: waxseal_table::Select<'_>| select.limit(2).page().unwrap().next.unwrap();
+    let by = |name: Option<&str>| name.iter().fold(table.select(), |select, name| select.index(name));
+    let orders = [None, Some("by_title"), Some("by_year")];
+    for own in orders {
+        let token = token(by(own));
+        assert_eq!(by(own).after(&token).count().unwrap(), 3);
+        for other in orders.into_iter().filter(|other| *other != own) {
+            assert_eq!(by(other).after(&token).rows().unwrap_err().kind(), ErrorKind::Invalid, "{own:?}, {other:?}");
+        }
+        let bytes = token.as_bytes();
+        for wrong in [&b""[..], &bytes[1..], &bytes[..4], b"r", b"i", b"zzz"] {
+            let wrong = PageToken::from_bytes(wrong);
+            assert_eq!(by(own).after(&wrong).rows().unwrap_err().kind(), ErrorKind::Invalid, "{own:?}, {wrong:?}");
+        }
+    }
+    let rebuilt = token(by(Some("by_title")));
+    table.rebuild_index("by_title").unwrap();
+    assert_eq!(by(Some("by_title")).after(&rebuilt).rows().unwrap_err().kind(), ErrorKind::Invalid);
 }
 
 #[test]
