@@ -22,7 +22,8 @@ use crate::write::RowOptions;
 ///
 /// All reads see the store as it was when the transaction began, and the transaction's own writes. The commit fails
 /// with [`Conflict`](ErrorKind::Conflict) if another commit changed a row that the transaction has read, or the schema
-/// of a table that it has used. [`Tables::transact`] runs it again then.
+/// of a table that it has used. [`Tables::transact`] runs it again then. A transaction may be used from several threads;
+/// its calls then run one after the other.
 ///
 /// ```
 /// # fn main() -> waxseal_table::Result<()> {
@@ -49,13 +50,15 @@ pub struct Transaction {
     /// Layouts of the used tables at the transaction's snapshot.
     layouts: Mutex<HashMap<TableId, Arc<Layout>>>,
     own_expiries: OwnExpiries,
+    /// Held by each call: a call that fails discards the writes since its own savepoint.
+    turn: Mutex<()>,
 }
 
 impl Tables {
     /// Begins a transaction.
     pub fn transaction(&self) -> Transaction {
         let transaction = self.db().transaction();
-        Transaction { transaction, layouts: Mutex::default(), own_expiries: Mutex::default() }
+        Transaction { transaction, layouts: Mutex::default(), own_expiries: Mutex::default(), turn: Mutex::default() }
     }
 
     /// Runs a transaction: passes it to `run`, and commits it if `run` succeeds. After a conflict all of it runs again.
@@ -76,7 +79,8 @@ impl Tables {
 impl Transaction {
     /// Returns the row of a key. Errors: as for [`Table::get`].
     pub fn get(&self, table: &Table, key: impl IntoKey) -> Result<Option<Row>> {
-        self.run(table, |writer| writer.get(&writer.layout.row_key(&key.into_key())?))
+        let key = key.into_key();
+        self.run(table, |writer| writer.get(&writer.layout.row_key(&key)?))
     }
 
     /// Adds a row. Errors: as for [`Table::insert`]; the transaction continues without it.
@@ -115,8 +119,9 @@ impl Transaction {
 
     /// [`update`](Transaction::update) with options. Those with a durability are refused.
     pub fn update_with(&self, table: &Table, key: impl IntoKey, changes: Changes, options: RowOptions) -> Result<bool> {
+        let key = key.into_key();
         self.run(table, |writer| {
-            let row_key = writer.layout.row_key(&key.into_key())?;
+            let row_key = writer.layout.row_key(&key)?;
             let expiries = table.expiries(writer.layout, of_one(&options)?)?;
             writer.update(&row_key, &writer.layout.changes(&changes)?, &expiries)
         })
@@ -124,7 +129,8 @@ impl Transaction {
 
     /// Deletes a row. A key without a row is not an error.
     pub fn delete(&self, table: &Table, key: impl IntoKey) -> Result<()> {
-        self.run(table, |writer| writer.delete(&writer.layout.row_key(&key.into_key())?))
+        let key = key.into_key();
+        self.run(table, |writer| writer.delete(&writer.layout.row_key(&key)?))
     }
 
     /// Commits the writes with the durability of the store. Errors: `Conflict`; nothing is written then.
@@ -145,6 +151,7 @@ impl Transaction {
     /// Runs a call on one table. A call that fails writes nothing.
     fn run<T>(&self, table: &Table, call: impl FnOnce(&RowWriter<'_>) -> Result<T>) -> Result<T> {
         let outcome = || {
+            let _turn = lock(&self.turn);
             let layout = self.layout(table)?;
             self.transaction.savepoint();
             match call(&table.writer(&self.transaction, &layout, &self.own_expiries)) {

@@ -2,6 +2,7 @@
 
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -190,4 +191,31 @@ fn a_transaction_is_all_or_nothing() {
     one.update(("Austen", 1815), Changes::new().set("title", "changed")).unwrap();
     assert_eq!(transaction.commit().unwrap_err().kind(), ErrorKind::Conflict);
     assert!(!one.contains(("Zola", 1885)).unwrap());
+}
+
+#[test]
+fn a_failing_call_of_another_thread_discards_no_write() {
+    let tables = memory();
+    let table = tables.create("library.books", books()).unwrap();
+    table.insert(book("Austen", 1815, "Emma")).unwrap();
+    let transaction = tables.transaction();
+    let (failed, is_done) = (AtomicU64::new(0), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let failing = scope.spawn(|| {
+            while !is_done.load(Ordering::SeqCst) {
+                transaction.insert(&table, book("Austen", 1815, "Emma")).unwrap_err();
+                failed.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        for year in 0..100 {
+            let before = failed.load(Ordering::SeqCst);
+            while failed.load(Ordering::SeqCst) == before && !failing.is_finished() {
+                thread::yield_now();
+            }
+            transaction.insert(&table, book("Shelley", year, "a")).unwrap();
+        }
+        is_done.store(true, Ordering::SeqCst);
+    });
+    transaction.commit().unwrap();
+    assert_eq!(table.select().prefix("Shelley").count().unwrap(), 100);
 }
