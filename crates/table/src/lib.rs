@@ -39,6 +39,7 @@
 //! row_writer                 rows in a transaction of the store
 //! index_reader               rows in the order of an index
 //! row_reader, write          reads and writes of the records of rows
+//! own_expiries               expiries that a transaction has written
 //! state                      what the handles of a table share
 //! catalogue                  names and schemas of tables
 //! key_range                  ranges of rows and of entries as ranges of keys
@@ -68,6 +69,7 @@ mod key;
 mod key_range;
 mod key_values;
 mod layout;
+mod own_expiries;
 mod packed;
 mod passes;
 mod row;

@@ -3,10 +3,9 @@
 //! A record that is rewritten keeps its expiry, which is read at the transaction's snapshot: a record that expires
 //! meanwhile expires all the same. A commit of another expiry in between is a conflict.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use waxseal::env::lock;
 use waxseal::meta::{EXPIRY, Expiry};
 use waxseal::{ColumnFamily, Transaction, TransactionCursor};
 
@@ -15,16 +14,13 @@ use crate::index::IndexEntry;
 use crate::key::above;
 use crate::key_range::KeyBound;
 use crate::layout::{ContentChange, EncodedRow, IndexLayout, Layout, RecordChange};
+use crate::own_expiries::OwnExpiries;
 use crate::row::Row;
 use crate::row_reader::RowReader;
 use crate::schema::{DEFAULT_GROUP, GroupId};
-use crate::schema_record::TableId;
 use crate::selection::Selection;
 use crate::value::Value;
 use crate::write::{Expiries, Writes, delete_row, expiring, put_row};
-
-/// The expiries of the records that a transaction has written, by table and key.
-pub(crate) type OwnExpiries = Mutex<HashMap<(TableId, Vec<u8>), Option<u64>>>;
 
 /// The rows of one table in a transaction.
 pub(crate) struct RowWriter<'a> {
@@ -193,9 +189,10 @@ impl RowWriter<'_> {
         Ok(self.transaction.put_with(self.indexes, &entry.key, &entry.value, expiring(expires))?)
     }
 
-    /// Returns the expiry of a row's group.
+    /// Returns the expiry of a row's group; `None` if the row has no record of the group.
     fn group_expiry(&self, row_key: &[u8], group: GroupId) -> Result<Option<u64>> {
-        self.expiry(&self.layout.group_key(row_key, group))
+        let key = self.layout.group_key(row_key, group);
+        if self.transaction.contains(self.rows, &key)? { self.expiry(&key) } else { Ok(None) }
     }
 
     /// Changes columns of a row. Returns false, and changes nothing, if the table has no row of the key. `expiries` are
@@ -256,10 +253,10 @@ impl RowWriter<'_> {
         })
     }
 
-    /// Returns the expiry of a record that the transaction has read or written.
+    /// Returns the expiry of a record that the transaction sees.
     fn expiry(&self, key: &[u8]) -> Result<Option<u64>> {
-        if let Some(own) = lock(self.own_expiries).get(&(self.layout.record.id, key.to_vec())) {
-            return Ok(*own);
+        if let Some(own) = self.own_expiries.get(self.layout.record.id, key) {
+            return Ok(own);
         }
         let Some(meta) = self.transaction.get_meta(self.rows, key, EXPIRY)? else { return Ok(None) };
         let micros = Expiry::read(&meta.bytes);
@@ -287,7 +284,7 @@ fn earlier(one: Option<u64>, other: Option<u64>) -> Option<u64> {
 impl Writes for &RowWriter<'_> {
     fn put(&mut self, family: &ColumnFamily, key: &[u8], value: &[u8], expires: Option<u64>) -> Result<()> {
         self.transaction.put_with(family, key, value, expiring(expires))?;
-        lock(self.own_expiries).insert((self.layout.record.id, key.to_vec()), expires);
+        self.own_expiries.insert(self.layout.record.id, key, expires);
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::ops::Bound;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use waxseal::{ColumnFamily, Db, Durability, Snapshot, WriteOptions};
@@ -15,8 +15,9 @@ use crate::index_reader::read_row;
 use crate::key_range::{KeyRange, Keys, is_empty, key_bounds};
 use crate::key_values::{IntoKey, IntoKeyRange};
 use crate::layout::{EncodedRow, Layout};
+use crate::own_expiries::OwnExpiries;
 use crate::row::Row;
-use crate::row_writer::{OwnExpiries, RowWriter};
+use crate::row_writer::RowWriter;
 use crate::schema::Schema;
 use crate::schema_record::TableRecord;
 use crate::state::TableState;
@@ -419,7 +420,7 @@ impl Table {
         mut run: impl FnMut(&RowWriter<'_>) -> Result<T>,
     ) -> Result<T> {
         loop {
-            let (transaction, own_expiries) = (self.state.store.db.transaction(), Mutex::default());
+            let (transaction, own_expiries) = (self.state.store.db.transaction(), OwnExpiries::default());
             transaction.check()?;
             let writer = self.writer(&transaction, layout, &own_expiries);
             let outcome = run(&writer)?;

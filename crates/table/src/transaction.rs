@@ -11,8 +11,9 @@ use crate::changes::Changes;
 use crate::error::{Error, ErrorKind, Result};
 use crate::key_values::IntoKey;
 use crate::layout::Layout;
+use crate::own_expiries::OwnExpiries;
 use crate::row::Row;
-use crate::row_writer::{OwnExpiries, RowWriter};
+use crate::row_writer::RowWriter;
 use crate::schema_record::TableId;
 use crate::table::Table;
 use crate::tables::Tables;
@@ -58,7 +59,12 @@ impl Tables {
     /// Begins a transaction.
     pub fn transaction(&self) -> Transaction {
         let transaction = self.db().transaction();
-        Transaction { transaction, layouts: Mutex::default(), own_expiries: Mutex::default(), turn: Mutex::default() }
+        Transaction {
+            transaction,
+            layouts: Mutex::default(),
+            own_expiries: OwnExpiries::default(),
+            turn: Mutex::default(),
+        }
     }
 
     /// Runs a transaction: passes it to `run`, and commits it if `run` succeeds. After a conflict all of it runs again.
@@ -154,9 +160,11 @@ impl Transaction {
             let _turn = lock(&self.turn);
             let layout = self.layout(table)?;
             self.transaction.savepoint();
+            self.own_expiries.savepoint();
             match call(&table.writer(&self.transaction, &layout, &self.own_expiries)) {
                 Ok(outcome) => Ok(outcome),
                 Err(error) => {
+                    self.own_expiries.rollback_to_savepoint();
                     self.transaction.rollback_to_savepoint()?;
                     Err(error)
                 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use waxseal::Builder;
 use waxseal::env::ManualClock;
-use waxseal_table::{Changes, ColumnType, ErrorKind, Row, RowOptions, Schema, Tables};
+use waxseal_table::{Changes, ColumnType, ErrorKind, Index, Row, RowOptions, Schema, Table, Tables};
 
 #[test]
 fn rows_and_groups_expire() {
@@ -58,4 +58,68 @@ fn a_row_that_expires_during_its_update_stays_expired() {
     assert!(transaction.update(&table, 1, Changes::new().set("a", 2)).unwrap());
     transaction.commit().unwrap();
     assert_eq!(table.get(1).unwrap(), None);
+}
+
+/// Tables with a manual clock, and one whose column of the group `draft` is indexed.
+fn drafts() -> (Arc<ManualClock>, Tables, Table) {
+    let clock = Arc::new(ManualClock::default());
+    clock.advance_nanos(1_700_000_000_000_000_000);
+    let tables = Tables::open(&Builder::in_memory().clock(clock.clone()).open().unwrap()).unwrap();
+    let schema = Schema::new()
+        .partition_key("key", ColumnType::I32)
+        .column("a", ColumnType::I32)
+        .column_in("draft", "b", ColumnType::I32)
+        .index(Index::on("by_b", ["b"]));
+    let table = tables.create("test.drafts", schema).unwrap();
+    (clock, tables, table)
+}
+
+#[test]
+fn a_deleted_record_of_a_transaction_has_no_expiry_left() {
+    let row = || Row::new().with("key", 1).with("a", 1).with("b", 1);
+    let soon = || RowOptions::new().group_expires_in("draft", Duration::from_secs(10));
+    let (remove, set) = (|| Changes::new().remove("b"), || Changes::new().set("b", 2));
+    for is_stored in [false, true] {
+        for is_row_deleted in [false, true] {
+            let (clock, tables, table) = drafts();
+            if is_stored {
+                table.insert_with(row(), soon()).unwrap();
+            }
+            let transaction = tables.transaction();
+            if !is_stored {
+                transaction.insert_with(&table, row(), soon()).unwrap();
+            }
+            if is_row_deleted {
+                transaction.delete(&table, 1).unwrap();
+                transaction.insert(&table, Row::new().with("key", 1)).unwrap();
+            } else {
+                assert!(transaction.update(&table, 1, remove()).unwrap());
+            }
+            assert!(transaction.update(&table, 1, set()).unwrap());
+            transaction.commit().unwrap();
+            clock.advance_nanos(11_000_000_000);
+            assert_eq!(table.select().index("by_b").prefix(2).count().unwrap(), 1, "{is_stored}, {is_row_deleted}");
+            assert!(table.verify_indexes().unwrap().is_clean());
+        }
+    }
+}
+
+#[test]
+fn a_failed_call_of_a_transaction_leaves_no_expiry() {
+    let (clock, tables, table) = drafts();
+    table.insert(Row::new().with("key", 1).with("a", 1)).unwrap();
+    table.drop_index("by_b").unwrap();
+    let rows = tables.db().column_family("waxseal_tables-1-rows").unwrap();
+    let key = rows.iter().keys().next().unwrap().unwrap();
+    let draft = [&key[..], b"\0\x01"].concat();
+    rows.put(&draft, b"\0").unwrap(); // damage
+    let transaction = tables.transaction();
+    let changes = Changes::new().set("a", 2).set("b", 2);
+    let soon = RowOptions::new().expires_in(Duration::from_secs(10));
+    assert!(transaction.update_with(&table, 1, changes, soon).unwrap_err().is_corruption());
+    assert!(transaction.update(&table, 1, Changes::new().set("a", 3)).unwrap());
+    transaction.commit().unwrap();
+    rows.delete(&draft).unwrap();
+    clock.advance_nanos(11_000_000_000);
+    assert_eq!(table.get(1).unwrap(), Some(Row::new().with("key", 1).with("a", 3)));
 }
