@@ -90,7 +90,8 @@ impl Alteration {
         self
     }
 
-    /// Adds an index that writes maintain and that cannot be read yet.
+    /// Adds an index that writes maintain and that cannot be read yet. An equal index whose build was interrupted is
+    /// replaced.
     pub(crate) fn add_index(mut self, index: Index) -> Alteration {
         self.0.push(Step::AddIndex(index));
         self
@@ -184,13 +185,19 @@ impl Step {
                 schema.drop_indexes_of_purging();
                 Ok(())
             }
-            Step::AddIndex(index) => match schema.indexes.iter().any(|own| own.name == index.name) {
-                true => Err(Error::of(ErrorKind::Exists, format!("the table has an index {:?}", index.name))),
-                false => {
-                    schema.add_index(index, IndexState::Building);
-                    Ok(())
+            Step::AddIndex(index) => {
+                schema.add_index(index, IndexState::Building);
+                let added = schema.indexes.len() - 1;
+                match schema.indexes[..added].iter().position(|own| own.name == index.name) {
+                    None => Ok(()),
+                    // A build of this index was interrupted.
+                    Some(own) if schema.indexes[own] == schema.indexes[added].with_id(schema.indexes[own].id) => {
+                        schema.indexes.swap_remove(own);
+                        Ok(())
+                    }
+                    Some(_) => Err(Error::of(ErrorKind::Exists, format!("the table has an index {:?}", index.name))),
                 }
-            },
+            }
             Step::PublishIndex(id) => {
                 let index = schema.indexes.iter_mut().find(|index| index.id == *id);
                 index.ok_or_else(superseded)?.state = IndexState::Public;
@@ -338,6 +345,19 @@ mod tests {
         ] {
             assert_eq!(change.apply(&schema(), 0).unwrap_err().kind(), kind, "{change:?}");
         }
+    }
+
+    #[test]
+    fn an_equal_index_that_is_not_public_is_replaced() {
+        let add = |index: Index| Alteration::new().add_index(index);
+        let building = add(Index::on("by_a", ["a"])).apply(&schema(), 0).unwrap();
+        let again = add(Index::on("by_a", ["a"])).apply(&building, 0).unwrap();
+        assert_eq!((building.indexes[0].id, again.indexes.len(), again.indexes[0].id), (1, 1, 2));
+        for other in [Index::on("by_a", ["a"]).unique(), Index::on("by_a", ["key"]), Index::on("by_a", ["b"])] {
+            assert_eq!(add(other).apply(&building, 0).unwrap_err().kind(), ErrorKind::Exists);
+        }
+        let public = Alteration::new().publish_index(1).apply(&building, 0).unwrap();
+        assert_eq!(add(Index::on("by_a", ["a"])).apply(&public, 0).unwrap_err().kind(), ErrorKind::Exists);
     }
 
     #[test]

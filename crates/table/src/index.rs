@@ -101,6 +101,11 @@ impl IndexInfo {
         self.state
     }
 
+    /// Returns the index with another id.
+    pub(crate) fn with_id(&self, id: IndexId) -> IndexInfo {
+        IndexInfo { id, ..self.clone() }
+    }
+
     /// Returns the beginning of the keys of the index's entries.
     pub(crate) fn prefix(&self) -> [u8; 4] {
         self.id.swap_bytes().to_le_bytes()

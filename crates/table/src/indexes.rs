@@ -40,8 +40,10 @@ impl Table {
     /// Adds an index, and builds it while reads and writes go on. Writes maintain the index from the first moment on;
     /// selects can use it when the call returns. After a crash, or an error of the store, call it again.
     ///
-    /// Errors: `Exists` for an index of the name, and for rows that have the same values of a unique index (the index
-    /// is dropped again then); `Invalid` for an index that the table cannot have; `Corruption` if a row is damaged.
+    /// Errors: `Exists` for an index of the name, unless it is an equal one whose build was interrupted, and for rows
+    /// that have the same values of a unique index (the index is dropped again then); `Invalid` for an index that the
+    /// table cannot have; `Conflict` if another call begins to build the index, or drops it; `Corruption` if a row is
+    /// damaged.
     pub fn create_index(&self, index: Index) -> Result<()> {
         let name = index.name.clone();
         let create = || {
@@ -67,11 +69,18 @@ impl Table {
         self.alter(Alteration::new().drop_index(name))
     }
 
-    /// Rebuilds every index. Returns their number. Errors: as for [`rebuild_index`](Table::rebuild_index).
+    /// Rebuilds every index, also those over columns that are tentatively dropped. Returns their number. Errors: as for
+    /// [`rebuild_index`](Table::rebuild_index), except that an index that is dropped meanwhile is left out.
     pub fn repair_indexes(&self) -> Result<usize> {
-        let names: Vec<String> = self.schema()?.indexes().map(|index| index.name.clone()).collect();
-        names.iter().try_for_each(|name| self.rebuild_index(name))?;
-        Ok(names.len())
+        let mut rebuilt = 0;
+        for index in &self.schema()?.indexes {
+            match self.rebuild_index(&index.name) {
+                Ok(()) => rebuilt += 1,
+                Err(error) if error.kind() == crate::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(rebuilt)
     }
 
     /// Checks at one snapshot that every row has its entries and every entry its row. Indexes that are being built are
@@ -215,6 +224,18 @@ mod tests {
 
     fn by_code() -> Index {
         Index::on("by_code", ["code"]).unique()
+    }
+
+    #[test]
+    fn an_interrupted_build_is_done_again_by_the_same_call() {
+        let table = equal_rows();
+        let by_code = || Index::on("by_code", ["code"]);
+        table.try_alter(&Alteration::new().add_index(by_code())).unwrap();
+        assert_eq!(table.select().index("by_code").rows().unwrap_err().kind(), crate::ErrorKind::Invalid);
+        table.create_index(by_code()).unwrap();
+        assert_eq!(table.select().index("by_code").count().unwrap(), 2);
+        assert!(table.verify_indexes().unwrap().is_clean());
+        assert_eq!(table.create_index(by_code()).unwrap_err().kind(), crate::ErrorKind::Exists);
     }
 
     #[test]

@@ -215,6 +215,19 @@ fn a_dropped_columns_index_is_hidden_and_kept() {
     assert_eq!(entries.iter().count(), 0);
 }
 
+#[test]
+fn a_dropped_columns_index_is_repaired() {
+    let table = library();
+    table.drop_column("year").unwrap();
+    table.drop_column_for("note", Duration::ZERO).unwrap(); // the next change drops its index
+    let entries = table.db().column_family("waxseal_tables-1-indexes").unwrap();
+    entries.clear().unwrap();
+    assert_eq!(table.repair_indexes().unwrap(), 3);
+    table.undelete_column("year").unwrap();
+    assert_clean(&table);
+    assert_eq!(isbns(table.select().index("by_year")), [5, 1, 4, 2, 3]);
+}
+
 /// Runs four writers of random rows until `run` has ended.
 fn beside_writers(table: &Table, run: impl FnOnce()) {
     let is_done = AtomicBool::new(false);
