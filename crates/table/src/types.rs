@@ -113,7 +113,9 @@ impl ColumnType {
         match (self, wider) {
             (I32, I64 | F64) | (F32, F64) | (Text, Bytes) | (Json, Text | Bytes) => true,
             (Decimal { precision, scale }, Decimal { precision: more, scale: finer }) => {
-                finer >= scale && more - finer >= precision - scale
+                // Digits before the point: more - finer >= precision - scale.
+                let sum = |one: &u8, other: &u8| u16::from(*one) + u16::from(*other);
+                finer >= scale && sum(more, scale) >= sum(precision, finer)
             }
             (own, wider) => own == wider,
         }
@@ -196,5 +198,29 @@ impl fmt::Display for ColumnType {
             ColumnType::Empty => "empty",
         };
         f.write_str(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_decimal_widens_to_one_that_has_all_its_values() {
+        let decimal = |precision, scale| ColumnType::Decimal { precision, scale };
+        for (from, to, is_wider) in [
+            ((9, 2), (9, 2), true),
+            ((9, 2), (10, 2), true),
+            ((9, 2), (10, 3), true),
+            ((9, 2), (9, 3), false),
+            ((9, 2), (20, 1), false),
+            ((38, 0), (38, 38), false),
+            // No columns can have these.
+            ((5, 2), (1, 3), false),
+            ((1, 5), (9, 5), true),
+            ((0, 255), (255, 255), true),
+        ] {
+            assert_eq!(decimal(from.0, from.1).widens_to(&decimal(to.0, to.1)), is_wider, "{from:?} {to:?}");
+        }
     }
 }
