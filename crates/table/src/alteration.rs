@@ -41,7 +41,7 @@ impl Alteration {
     }
 
     /// Adds a column to the group `default`. Rows that exist do not have it. A column of the name that was tentatively
-    /// dropped is restored with its values instead, if it had this type.
+    /// dropped is restored with its values instead. Errors: `Invalid` if that one had another type or group.
     pub fn add_column(self, name: &str, ty: ColumnType) -> Alteration {
         self.add_column_in("default", name, ty)
     }
@@ -242,16 +242,17 @@ impl Step {
 
 fn add(schema: &mut Schema, group: &str, name: &str, ty: &ColumnType) -> Result<()> {
     check_name("column", name)?;
-    if let Some(dropped) = schema.columns.iter_mut().find(|column| column.name == name)
-        && matches!(dropped.state, ColumnState::Tentative(_))
-    {
-        if dropped.ty != *ty {
-            let stored = &dropped.ty;
+    let is_dropped = |column: &Column| column.name == name && matches!(column.state, ColumnState::Tentative(_));
+    if let Some(place) = schema.columns.iter().position(is_dropped) {
+        let dropped = &schema.columns[place];
+        let (stored, stored_group) = (&dropped.ty, schema.group_of(dropped));
+        if stored != ty || stored_group != group {
             return Err(Error::invalid(format!(
-                "column {name:?} was dropped as {stored} and can be restored as such; drop it again to remove it"
+                "column {name:?} was dropped as {stored} in the group {stored_group:?}, and can be restored as such; \
+                 drop it again to remove it"
             )));
         }
-        dropped.state = ColumnState::Active;
+        schema.columns[place].state = ColumnState::Active;
         return Ok(());
     }
     refuse_taken(schema, name)?;
@@ -323,8 +324,11 @@ mod tests {
             assert_eq!(state_of(&purging, "a"), Some((2, ColumnState::Purging)));
             assert_eq!(restore.apply(&purging, 99).unwrap_err().kind(), ErrorKind::Invalid);
         }
-        let other_type = Alteration::new().add_column("a", ColumnType::Text);
-        assert_eq!(other_type.apply(&dropped, 0).unwrap_err().kind(), ErrorKind::Invalid);
+        for (group, ty) in [("default", ColumnType::Text), ("other", ColumnType::I32)] {
+            let error = Alteration::new().add_column_in(group, "a", ty).apply(&dropped, 0).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Invalid, "{group}");
+            assert!(error.to_string().contains("i32 in the group \"default\""), "{error}");
+        }
     }
 
     #[test]
