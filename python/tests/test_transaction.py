@@ -98,6 +98,10 @@ def test_savepoints(db):
         transaction.delete_range()
         assert b"a" not in transaction
         transaction.rollback_to_savepoint()
+        transaction.savepoint()
+        transaction.release_savepoint()
+        with pytest.raises(waxseal.InvalidArgument, match="savepoint"):
+            transaction.release_savepoint()
         with pytest.raises(waxseal.InvalidArgument, match="savepoint"):
             transaction.rollback_to_savepoint()
     assert db[b"a"] == b"1"

@@ -192,6 +192,11 @@ class Transaction:
         Raises InvalidArgument without a savepoint."""
         self._handles.call("waxseal_transaction_rollback_to_savepoint", self._open_handle())
 
+    def release_savepoint(self) -> None:
+        """Keeps the writes since the last savepoint, and forgets the savepoint. Raises InvalidArgument without a
+        savepoint."""
+        self._handles.call("waxseal_transaction_release_savepoint", self._open_handle())
+
     def commit(self) -> None:
         """Makes all writes visible atomically, and ends the transaction, whatever the outcome. Raises ConflictError if
         another commit changed what the transaction depends on; the message names the key."""

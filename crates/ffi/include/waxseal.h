@@ -4897,6 +4897,13 @@ int32_t waxseal_transaction_savepoint(waxseal_transaction_t *transaction, waxsea
 int32_t waxseal_transaction_rollback_to_savepoint(waxseal_transaction_t *transaction, waxseal_error_t **error);
 
 /**
+ * Keeps the writes since the last savepoint, and forgets the savepoint.
+ *
+ * One thread at a time. Errors: as of `waxseal_transaction_get`; `WAXSEAL_INVALID` without a savepoint.
+ */
+int32_t waxseal_transaction_release_savepoint(waxseal_transaction_t *transaction, waxseal_error_t **error);
+
+/**
  * Makes all writes visible atomically and ends the transaction, whatever the outcome. A transaction without writes
  * always commits. `durability` is one of `WAXSEAL_DURABILITY_..`.
  *

@@ -282,6 +282,15 @@ calls! {
         })
     }
 
+    /// Keeps the writes since the last savepoint, and forgets the savepoint.
+    ///
+    /// One thread at a time. Errors: as of `waxseal_transaction_get`; `WAXSEAL_INVALID` without a savepoint.
+    fn waxseal_transaction_release_savepoint(transaction: *mut waxseal_transaction_t) {
+        with_mut(transaction.cast_const(), |transaction: &mut CallerTransaction| {
+            Ok(transaction.open()?.release_savepoint()?)
+        })
+    }
+
     /// Makes all writes visible atomically and ends the transaction, whatever the outcome. A transaction without writes
     /// always commits. `durability` is one of `WAXSEAL_DURABILITY_..`.
     ///

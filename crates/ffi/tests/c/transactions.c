@@ -120,6 +120,9 @@ static void savepoints_undo_writes(void) {
     check_value(NULL, transaction, family, "a");
     CHECK_OK(waxseal_transaction_rollback_to_savepoint(transaction, &error));
     check_value("1", transaction, family, "a");
+    CHECK_OK(waxseal_transaction_savepoint(transaction, &error));
+    CHECK_OK(waxseal_transaction_release_savepoint(transaction, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_transaction_release_savepoint(transaction, &error));
     CHECK_FAILS(WAXSEAL_INVALID, waxseal_transaction_rollback_to_savepoint(transaction, &error));
     CHECK_SAYS("savepoint", waxseal_error_message(error));
     CHECK_OK(waxseal_transaction_rollback(transaction, &error));

@@ -142,6 +142,11 @@ impl AsyncTransaction {
         self.run(Transaction::rollback_to_savepoint).await
     }
 
+    /// Keeps the writes since the last savepoint: see [`Transaction::release_savepoint`].
+    pub async fn release_savepoint(&self) -> Result<()> {
+        self.run(Transaction::release_savepoint).await
+    }
+
     /// Makes all writes visible atomically, with the store's durability: see [`Transaction::commit`]. The commit goes
     /// on if the future is dropped.
     pub async fn commit(self) -> Result<()> {

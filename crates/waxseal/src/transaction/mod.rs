@@ -465,13 +465,30 @@ impl Transaction {
     pub fn rollback_to_savepoint(&self) -> Result<()> {
         let micros = self.shared.snapshot.as_ref().map_err(Error::clone)?.micros();
         let mut state = self.shared.state()?;
-        let Some(mark) = state.savepoints.pop() else {
-            return Err(Error::invalid("the transaction has no savepoint"));
-        };
+        let mark = state.savepoints.pop().ok_or_else(no_savepoint)?;
         state.batch.truncate(&mark);
         state.own_writes.clear();
         state.rollbacks += 1;
         state.show_from(&BatchPosition::default(), self.shared.inner.engine.companions(), micros)
+    }
+
+    /// Keeps the writes since the last savepoint, and forgets the savepoint. Errors: `Invalid` without a savepoint.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let db = waxseal::Db::memory()?;
+    /// # let cf = db.column_family("default")?;
+    /// let transaction = db.transaction();
+    /// transaction.savepoint();
+    /// transaction.put(&cf, "a", "1")?;
+    /// transaction.release_savepoint()?;
+    /// assert!(transaction.rollback_to_savepoint().is_err());
+    /// assert_eq!(transaction.get(&cf, "a")?.unwrap(), "1");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn release_savepoint(&self) -> Result<()> {
+        self.shared.state()?.savepoints.pop().map(drop).ok_or_else(no_savepoint)
     }
 
     /// Makes all writes visible atomically, with the store's durability.
@@ -525,6 +542,11 @@ impl Transaction {
 }
 
 /// A cursor or an iterator that outlives the transaction shows nothing more.
+#[cold]
+fn no_savepoint() -> Error {
+    Error::invalid("the transaction has no savepoint")
+}
+
 impl Drop for Transaction {
     fn drop(&mut self) {
         self.end();

@@ -281,6 +281,14 @@ fn savepoints_undo_writes_and_nothing_else() -> Result<()> {
     assert_eq!((transaction.len(), keys(transaction.iter(&cf))), (1, "a b c n x y".into()));
     cursor.next()?;
     assert_eq!(cursor.key(), b"c", "the cursor finds records again that were deleted when it passed");
+    transaction.savepoint();
+    transaction.savepoint();
+    transaction.put(&cf, "o", "2")?;
+    transaction.release_savepoint()?;
+    assert_eq!(keys(transaction.iter(&cf)), "a b c n o x y");
+    transaction.rollback_to_savepoint()?; // to the outer one
+    assert_eq!(keys(transaction.iter(&cf)), "a b c n x y");
+    assert_eq!(transaction.release_savepoint().unwrap_err().kind(), &ErrorKind::Invalid);
     transaction.put(&cf, "o", "2")?;
     transaction.commit()?;
     assert_eq!(cursor.next().unwrap_err().kind(), &ErrorKind::Invalid, "the transaction has ended");
