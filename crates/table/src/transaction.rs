@@ -162,7 +162,10 @@ impl Transaction {
             self.transaction.savepoint();
             self.own_expiries.savepoint();
             match call(&table.writer(&self.transaction, &layout, &self.own_expiries)) {
-                Ok(outcome) => Ok(outcome),
+                Ok(outcome) => {
+                    self.transaction.release_savepoint()?;
+                    Ok(outcome)
+                }
                 Err(error) => {
                     self.own_expiries.rollback_to_savepoint();
                     self.transaction.rollback_to_savepoint()?;
@@ -195,5 +198,20 @@ fn of_one(options: &RowOptions) -> Result<&RowOptions> {
 impl fmt::Debug for Transaction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Transaction").field(&self.transaction).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{ColumnType, Row, Schema, Tables};
+
+    #[test]
+    fn a_call_leaves_no_savepoint() {
+        let tables = Tables::open(&waxseal::Db::memory().unwrap()).unwrap();
+        let table = tables.create("test.keys", Schema::new().partition_key("key", ColumnType::I32)).unwrap();
+        let transaction = tables.transaction();
+        transaction.insert(&table, Row::new().with("key", 1)).unwrap();
+        transaction.insert(&table, Row::new().with("key", 1)).unwrap_err();
+        assert!(transaction.transaction.release_savepoint().is_err());
     }
 }
