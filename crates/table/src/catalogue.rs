@@ -47,17 +47,22 @@ impl Catalogue {
 
     /// Returns the id of the table of a name.
     pub(crate) fn find(&self, name: &TableName) -> Result<Option<TableId>> {
-        let Some(id) = self.read(&name_key(name), None)? else { return Ok(None) };
+        self.find_at(name, None)
+    }
+
+    fn find_at(&self, name: &TableName, at: Option<&Snapshot>) -> Result<Option<TableId>> {
+        let Some(id) = self.read(&name_key(name), at)? else { return Ok(None) };
         let mut reader = Reader::new(&id);
         let id = reader.varint_u32()?;
         reader.end()?;
         Ok(Some(id))
     }
 
-    /// Returns the present record of a table that has a name.
-    pub(crate) fn table(&self, id: TableId) -> Result<TableRecord> {
-        match self.record_bytes(id, None)? {
-            Some(record) => TableRecord::decode(&record),
+    /// Returns the record of the table that has a name at a snapshot.
+    pub(crate) fn table_at(&self, name: &TableName, at: &Snapshot) -> Result<Option<TableRecord>> {
+        let Some(id) = self.find_at(name, Some(at))? else { return Ok(None) };
+        match self.record_bytes(id, Some(at))? {
+            Some(record) => TableRecord::decode(&record).map(Some),
             None => Err(Error::corruption("the table has a name but no schema")),
         }
     }

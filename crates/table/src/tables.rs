@@ -112,16 +112,28 @@ impl Tables {
 
     /// Returns the state of a table, which is opened if it has no handles.
     fn state(&self, open: &mut HashMap<TableId, Weak<TableState>>, name: &str) -> Result<Arc<TableState>> {
-        let catalogue = &self.shared.catalogue;
-        let not_found = || Error::of(ErrorKind::NotFound, "the table does not exist");
-        let id = catalogue.find(&TableName::parse(name)?)?.ok_or_else(not_found)?;
+        let (catalogue, name) = (&self.shared.catalogue, TableName::parse(name)?);
+        let id = catalogue.find(&name)?.ok_or_else(no_table)?;
         if let Some(state) = open.get(&id).and_then(Weak::upgrade) {
             return Ok(state);
         }
         // The record is read when no handle is left that could change it.
-        let state = Arc::new(TableState::open(&self.shared, catalogue.table(id)?)?);
+        let state = Arc::new(self.open_present(&name)?);
         open.insert(state.id, Arc::downgrade(&state));
         Ok(state)
+    }
+
+    /// Opens the table that has a name. A refresh of a store that is open for reading may remove the table meanwhile, or
+    /// replace it: then the call looks again.
+    fn open_present(&self, name: &TableName) -> Result<TableState> {
+        let record = || self.shared.catalogue.table_at(name, &self.shared.db.snapshot());
+        loop {
+            let found = record()?.ok_or_else(no_table)?;
+            let opened = TableState::open(&self.shared, found.clone());
+            if opened.is_ok() || record()? == Some(found) {
+                return opened;
+            }
+        }
     }
 
     /// Returns the names of all tables, sorted.
@@ -164,6 +176,11 @@ impl Tables {
         };
         state.change(renamed, |batch, before, _| catalogue.remove_name(batch, &before.name))
     }
+}
+
+#[cold]
+fn no_table() -> Error {
+    Error::of(ErrorKind::NotFound, "the table does not exist")
 }
 
 /// Drops the families of tables that the catalogue does not have: a crash came between two steps of a create or drop.

@@ -47,6 +47,28 @@ fn a_store_for_reading_takes_no_writes() {
 }
 
 #[test]
+fn a_table_that_goes_while_a_reader_opens_it_is_no_damage() {
+    let dir = tempfile::tempdir().unwrap();
+    let tables = Tables::open(&Db::open(dir.path().join("store")).unwrap()).unwrap();
+    let db = Db::open_read_only(dir.path().join("store")).unwrap();
+    let reader = Tables::open(&db).unwrap();
+    thread::scope(|scope| {
+        let changes = scope.spawn(|| {
+            for _ in 0..20 {
+                tables.create("library.books", books()).unwrap();
+                db.refresh().unwrap();
+                tables.drop("library.books").unwrap();
+                db.refresh().unwrap();
+            }
+        });
+        while !changes.is_finished() {
+            let opened = reader.table("library.books").map_err(|error| (error.kind(), error.to_string()));
+            assert!(opened.is_ok() || opened.as_ref().is_err_and(|error| error.0 == ErrorKind::NotFound), "{opened:?}");
+        }
+    });
+}
+
+#[test]
 fn wrong_names_and_schemas_are_refused() {
     let tables = memory();
     for name in ["books", ".books", "library.", "a.b.c", "a.\n", &format!("a.{}", "b".repeat(256))] {
