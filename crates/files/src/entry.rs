@@ -116,6 +116,7 @@ impl Entry {
             allocated: 0,
             chunk_bytes: 0,
             has_changes: false,
+            is_removed: false,
         };
         attributes.apply(&mut metadata);
         let body = if kind == FileKind::File { Body::File(Content::default()) } else { Body::Nothing };

@@ -14,7 +14,7 @@ use crate::content::{
     visit_stored,
 };
 use crate::digest::{Digest, without_trailing_zeros};
-use crate::entry::{Chunks, Content, Entry, MAX_INLINE_BYTES, chunk_count};
+use crate::entry::{Chunks, Content, Entry, MAX_INLINE_BYTES, Xattrs, chunk_count};
 use crate::error::{Error, ErrorKind, Result};
 use crate::families::{Families, View};
 use crate::holes::Holes;
@@ -102,7 +102,7 @@ impl FileState {
 
     /// Returns the attributes with all changes. The digest is that of the last commit until a flush.
     pub(crate) fn metadata(&self) -> Metadata {
-        Metadata { has_changes: self.is_changed, ..self.current.metadata }
+        Metadata { has_changes: self.is_changed, is_removed: self.path.is_none(), ..self.current.metadata }
     }
 
     pub(crate) fn size(&self) -> u64 {
@@ -118,10 +118,25 @@ impl FileState {
         self.changed_bytes
     }
 
+    /// Returns the extended attributes.
+    pub(crate) fn xattrs(&self) -> &Xattrs {
+        &self.current.xattrs
+    }
+
     /// Sets attributes of the committed entry and of the changed one, after a commit of the former.
     pub(crate) fn set_attributes(&mut self, change: impl Fn(&mut Entry)) {
         change(&mut self.committed);
         change(&mut self.current);
+    }
+
+    /// Sets attributes of a file without a path, which no entry has. After an error nothing is changed.
+    pub(crate) fn set_own_attributes(&mut self, change: impl FnOnce(&mut Entry) -> Result<()>) -> Result<()> {
+        change(&mut self.current)?;
+        let (from, to) = (&self.current, &mut self.committed);
+        to.xattrs.clone_from(&from.xattrs);
+        let Metadata { mode, uid, gid, mtime, ctime, .. } = from.metadata;
+        to.metadata = Metadata { mode, uid, gid, mtime, ctime, ..to.metadata };
+        Ok(())
     }
 
     /// Reads like `content::read_at`, with all changes.

@@ -10,7 +10,7 @@ use crate::metadata::{FileKind, Metadata, SetAttributes};
 use crate::open_files::OpenFile;
 use crate::path::FilePath;
 use crate::snapshot::SnapshotFile;
-use crate::store::Files;
+use crate::store::{Files, stale};
 
 /// How a file is opened.
 ///
@@ -134,13 +134,8 @@ impl Files {
     /// truncate without allowing writes.
     pub fn open_with(&self, path: impl AsRef<[u8]>, options: &OpenOptions) -> Result<File> {
         let path = FilePath::parse(path.as_ref())?;
-        let OpenOptions { read, truncate, create, create_new, .. } = *options;
-        if !read && !options.is_writing() || (truncate || create || create_new) && !options.is_writing() {
-            return Err(Error::invalid("open a file for reading or writing; create and truncate need writing"));
-        }
-        if options.is_writing() {
-            self.check_writable()?;
-        }
+        self.check_options(options)?;
+        let OpenOptions { create, create_new, .. } = *options;
         if create_new {
             // Opened under the lock under which it was created: another thread may remove it at once.
             let entry = self.new_entry(FileKind::File, &options.attributes)?;
@@ -154,15 +149,32 @@ impl Files {
                         created => created?,
                     }
                 }
-                opened => {
-                    let file = opened?;
-                    if truncate {
-                        file.set_len(0)?;
-                    }
-                    return Ok(file);
-                }
+                opened => return truncated(opened?),
             }
         }
+    }
+
+    /// Opens a file by its inode number: one that has handles, also without a path, or the one at `path`. The options
+    /// create nothing. Errors: as for `open_with`; `Stale` if another entry is at the path.
+    pub(crate) fn open_inode(&self, inode: u64, path: Option<&FilePath>, options: &OpenOptions) -> Result<File> {
+        self.check_options(options)?;
+        if let Some(file) = self.shared.open_files.open_again(inode) {
+            return truncated(self.handle(file, options));
+        }
+        let Some(path) = path else { return Err(stale()) };
+        let file = self.open_existing(path, options)?;
+        match file.inode() == inode {
+            true => truncated(file),
+            false => Err(stale().at(path.display())),
+        }
+    }
+
+    fn check_options(&self, options: &OpenOptions) -> Result<()> {
+        let OpenOptions { read, truncate, create, create_new, .. } = *options;
+        if !read && !options.is_writing() || (truncate || create || create_new) && !options.is_writing() {
+            return Err(Error::invalid("open a file for reading or writing; create and truncate need writing"));
+        }
+        if options.is_writing() { self.check_writable() } else { Ok(()) }
     }
 
     fn open_existing(&self, path: &FilePath, options: &OpenOptions) -> Result<File> {
@@ -206,6 +218,14 @@ impl Files {
         file.set_len(size)?;
         file.close()
     }
+}
+
+/// Removes the content of a file that was opened to be truncated.
+fn truncated(file: File) -> Result<File> {
+    if file.options.truncate {
+        file.set_len(0)?;
+    }
+    Ok(file)
 }
 
 impl File {

@@ -2,22 +2,26 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use waxseal::env::lock;
 
-use crate::entry::ROOT_INODE;
+use crate::entry::{Body, ROOT_INODE, Xattrs};
 use crate::error::{Error, ErrorKind, Result};
-use crate::metadata::Metadata;
-use crate::path::is_name;
+use crate::handle::{File, OpenOptions};
+use crate::metadata::{FileKind, Metadata, SetAttributes};
+use crate::namespace::{XattrMode, node_body};
+use crate::path::{FilePath, is_name};
 use crate::rename::RenameMode;
-use crate::store::Files;
+use crate::snapshot::no_attribute;
+use crate::store::{Files, stale};
 
 /// The entries that a caller has looked up, by inode number. May be used from any thread.
 ///
 /// An entry stays known for as many [`forget`](Inodes::forget)s as it was looked up. A number costs memory for its name
 /// and that of its directory. A rename through [`Inodes::rename`] moves an entry with everything below it in one step.
-/// After any other rename, the moved inode numbers are `Stale` until the next lookup.
+/// After any other rename, the moved inode numbers are `Stale` until the next lookup, except those of open files, which
+/// follow every rename.
 ///
 /// ```
 /// # fn main() -> waxseal_files::Result<()> {
@@ -36,6 +40,8 @@ use crate::store::Files;
 /// ```
 pub struct Inodes {
     files: Files,
+    /// Held while an operation finds its path and runs. A rename takes it alone.
+    paths: RwLock<()>,
     known: Mutex<HashMap<u64, Known>>,
 }
 
@@ -50,17 +56,15 @@ struct Known {
 impl Inodes {
     /// Returns a table that knows the root only.
     pub fn new(files: &Files) -> Inodes {
-        Inodes { files: files.clone(), known: Mutex::new(HashMap::new()) }
+        Inodes { files: files.clone(), paths: RwLock::new(()), known: Mutex::new(HashMap::new()) }
     }
 
     /// Looks up a name in a directory. Returns its attributes, whose number is known from then on. Errors: as for
     /// `stat`; `Stale` if the directory is not known or no longer at its path.
     pub fn lookup(&self, parent: u64, name: impl AsRef<[u8]>) -> Result<Metadata> {
-        let name = name.as_ref();
+        let (_paths, name) = (self.hold_paths(), name.as_ref());
         let metadata = self.files.stat(self.path_in(parent, name)?)?;
-        let mut known = lock(&self.known);
-        let lookups = known.get(&metadata.inode).map_or(0, |known| known.lookups) + 1;
-        known.insert(metadata.inode, Known { parent, name: name.to_vec(), lookups });
+        self.learn(metadata.inode, parent, name);
         Ok(metadata)
     }
 
@@ -75,13 +79,17 @@ impl Inodes {
         }
     }
 
-    /// Returns the path of an entry. Costs a `stat`. Errors: as for `stat`; `Stale` if the number is not known, or if
-    /// another entry is at its path.
+    /// Returns the path of an entry. Costs a `stat`, unless a handle has the file open. Errors: as for `stat`; `Stale`
+    /// if the number is not known, if another entry is at its path, or if handles alone keep the file.
     pub fn path(&self, inode: u64) -> Result<Vec<u8>> {
-        Ok(self.find(inode)?.0)
+        match self.find(inode)? {
+            (Some(path), _) => Ok(path.display()),
+            (None, _) => Err(stale()),
+        }
     }
 
-    /// Returns the attributes of an entry. Errors: as for `path`.
+    /// Returns the attributes of an entry, or of a file that was removed and that a handle has open. Errors: as for
+    /// `path`.
     pub fn stat(&self, inode: u64) -> Result<Metadata> {
         Ok(self.find(inode)?.1)
     }
@@ -103,8 +111,78 @@ impl Inodes {
         Ok(path)
     }
 
+    /// Opens a file, also one that was removed and that another handle has open. The options create nothing. Errors: as
+    /// for [`Files::open_with`] and `path`.
+    pub fn open(&self, inode: u64, options: &OpenOptions) -> Result<File> {
+        let _paths = self.hold_paths();
+        self.files.open_inode(inode, self.last_path(inode)?.as_ref(), options)
+    }
+
+    /// Opens a file of a directory, and creates it if the options say so. Its number is known from then on. Errors: as
+    /// for [`Files::open_with`] and `path`.
+    pub fn open_in(&self, parent: u64, name: impl AsRef<[u8]>, options: &OpenOptions) -> Result<File> {
+        let (_paths, name) = (self.hold_paths(), name.as_ref());
+        let file = self.files.open_with(self.path_in(parent, name)?, options)?;
+        self.learn(file.inode(), parent, name);
+        Ok(file)
+    }
+
+    /// Creates a directory. Returns its attributes, whose number is known from then on. Errors: as for
+    /// [`Files::mkdir`] and `path`.
+    pub fn mkdir(&self, parent: u64, name: impl AsRef<[u8]>, attributes: &SetAttributes) -> Result<Metadata> {
+        self.create((parent, name.as_ref()), FileKind::Directory, attributes, Body::Nothing)
+    }
+
+    /// Creates a symbolic link: see [`mkdir`](Inodes::mkdir) and [`Files::symlink`].
+    pub fn symlink(
+        &self,
+        target: impl AsRef<[u8]>,
+        parent: u64,
+        name: impl AsRef<[u8]>,
+        attributes: &SetAttributes,
+    ) -> Result<Metadata> {
+        self.create((parent, name.as_ref()), FileKind::Link, attributes, Body::Link(target.as_ref().to_vec()))
+    }
+
+    /// Creates an empty file, a fifo or a socket: see [`mkdir`](Inodes::mkdir) and [`Files::create_node`].
+    pub fn create_node(
+        &self,
+        parent: u64,
+        name: impl AsRef<[u8]>,
+        kind: FileKind,
+        attributes: &SetAttributes,
+    ) -> Result<Metadata> {
+        self.create((parent, name.as_ref()), kind, attributes, node_body(kind)?)
+    }
+
+    fn create(
+        &self,
+        (parent, name): (u64, &[u8]),
+        kind: FileKind,
+        attributes: &SetAttributes,
+        body: Body,
+    ) -> Result<Metadata> {
+        let _paths = self.hold_paths();
+        let created = self.files.create(&self.path_in(parent, name)?, kind, attributes, body)?;
+        self.learn(created.inode, parent, name);
+        Ok(created)
+    }
+
+    /// Removes a file, link, fifo or socket: see [`Files::remove`].
+    pub fn remove(&self, parent: u64, name: impl AsRef<[u8]>) -> Result<()> {
+        let _paths = self.hold_paths();
+        self.files.remove(self.path_in(parent, name)?)
+    }
+
+    /// Removes an empty directory: see [`Files::remove_dir`].
+    pub fn remove_dir(&self, parent: u64, name: impl AsRef<[u8]>) -> Result<()> {
+        let _paths = self.hold_paths();
+        self.files.remove_dir(self.path_in(parent, name)?)
+    }
+
     /// Renames an entry, named by its directory and its name: see [`Files::rename_with`].
     pub fn rename(&self, from: (u64, &[u8]), to: (u64, &[u8]), mode: RenameMode) -> Result<()> {
+        let _paths = self.paths.write().unwrap_or_else(PoisonError::into_inner);
         let (old, new) = (self.path_in(from.0, from.1)?, self.path_in(to.0, to.1)?);
         let moved = self.files.stat(&old)?.inode;
         let other = self.files.stat(&new).ok().filter(|_| mode == RenameMode::Exchange);
@@ -122,13 +200,87 @@ impl Inodes {
         Ok(())
     }
 
-    fn find(&self, inode: u64) -> Result<(Vec<u8>, Metadata)> {
-        let path = self.known_path(inode).ok_or_else(stale)?;
-        let metadata = self.files.stat(&path)?;
-        match metadata.inode == inode {
-            true => Ok((path, metadata)),
-            false => Err(stale().at(path)),
+    /// Sets attributes of an entry, or of a file that handles alone keep: see [`Files::set_attributes`].
+    pub fn set_attributes(&self, inode: u64, attributes: &SetAttributes) -> Result<()> {
+        let _paths = self.hold_paths();
+        self.files.set_attributes_of(inode, self.last_path(inode)?.as_ref(), attributes)
+    }
+
+    /// Returns an extended attribute: see [`Files::xattr`].
+    pub fn xattr(&self, inode: u64, name: impl AsRef<[u8]>) -> Result<Vec<u8>> {
+        self.with_xattrs(inode, |xattrs| xattrs.get(name.as_ref()).cloned())?.ok_or_else(no_attribute)
+    }
+
+    /// Returns the names of the extended attributes: see [`Files::xattrs`].
+    pub fn xattrs(&self, inode: u64) -> Result<Vec<Vec<u8>>> {
+        self.with_xattrs(inode, |xattrs| xattrs.keys().cloned().collect())
+    }
+
+    fn with_xattrs<R>(&self, inode: u64, read: impl FnOnce(&Xattrs) -> R) -> Result<R> {
+        let _paths = self.hold_paths();
+        if let Some(file) = self.files.shared.open_files.find(inode) {
+            return Ok(read(file.read().xattrs()));
         }
+        let path = self.last_path(inode)?.ok_or_else(stale)?;
+        let entry = self.files.families.latest().entry(&path)?;
+        match entry.metadata.inode == inode {
+            true => Ok(read(&entry.xattrs)),
+            false => Err(stale().at(path.display())),
+        }
+    }
+
+    /// Sets an extended attribute: see [`Files::set_xattr`].
+    pub fn set_xattr(
+        &self,
+        inode: u64,
+        name: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        mode: XattrMode,
+    ) -> Result<()> {
+        let _paths = self.hold_paths();
+        let path = self.last_path(inode)?;
+        self.files.set_xattr_of(inode, path.as_ref(), (name.as_ref(), value.as_ref()), mode)
+    }
+
+    /// Removes an extended attribute: see [`Files::remove_xattr`].
+    pub fn remove_xattr(&self, inode: u64, name: impl AsRef<[u8]>) -> Result<()> {
+        let _paths = self.hold_paths();
+        self.files.remove_xattr_of(inode, self.last_path(inode)?.as_ref(), name.as_ref())
+    }
+
+    /// Returns a guard under which no rename through the table changes a path.
+    fn hold_paths(&self) -> RwLockReadGuard<'_, ()> {
+        self.paths.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes a lookup.
+    fn learn(&self, inode: u64, parent: u64, name: &[u8]) {
+        let mut known = lock(&self.known);
+        let lookups = known.get(&inode).map_or(0, |known| known.lookups) + 1;
+        known.insert(inode, Known { parent, name: name.to_vec(), lookups });
+    }
+
+    /// Returns path and attributes. A file that handles alone keep has no path.
+    fn find(&self, inode: u64) -> Result<(Option<FilePath>, Metadata)> {
+        if let Some(file) = self.files.shared.open_files.find(inode) {
+            let state = file.read();
+            return Ok((state.path.clone(), state.metadata()));
+        }
+        let path = FilePath::parse(&self.known_path(inode).ok_or_else(stale)?)?;
+        let metadata = self.files.stat(path.display())?;
+        match metadata.inode == inode {
+            true => Ok((Some(path), metadata)),
+            false => Err(stale().at(path.display())),
+        }
+    }
+
+    /// Returns the path of an open file, or the path that an entry had last. A file that handles alone keep has none.
+    fn last_path(&self, inode: u64) -> Result<Option<FilePath>> {
+        if let Some(file) = self.files.shared.open_files.find(inode) {
+            return Ok(file.read().path.clone());
+        }
+        let path = self.known_path(inode).ok_or_else(stale)?;
+        FilePath::parse(&path).map(Some)
     }
 
     /// Returns the path that an entry had last, as far as the table knows.
@@ -146,10 +298,6 @@ impl Inodes {
         names.reverse();
         Some(names.join(&b'/'))
     }
-}
-
-fn stale() -> Error {
-    Error::of(ErrorKind::Stale, "the entry is not known, or no longer at its path: look it up again")
 }
 
 impl fmt::Debug for Inodes {

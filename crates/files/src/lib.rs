@@ -8,7 +8,7 @@
 //! The crate uses the public interface of `waxseal` alone. Its modules import from lower lines only, top first:
 //!
 //! ```text
-//! inodes                 entries by inode number
+//! inodes                 operations by inode number
 //! trees, check, contents  remove, copy, find and measure trees; verify and fsck; reads of many files
 //! writer, rename, handle  whole-file writes; renames; open files
 //! namespace              create, remove and change single entries

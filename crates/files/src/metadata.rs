@@ -50,6 +50,8 @@ pub struct Metadata {
     /// Changes of an open file wait in memory: size and times include them, the digest does not. Never true in a
     /// snapshot.
     pub has_changes: bool,
+    /// The entry was removed or replaced, and handles keep the file. Never true in a snapshot.
+    pub is_removed: bool,
 }
 
 impl Metadata {

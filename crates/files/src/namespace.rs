@@ -12,7 +12,7 @@ use crate::metadata::{FileKind, Metadata, SetAttributes};
 use crate::path::FilePath;
 use crate::records::{ContentId, reclaim_key};
 use crate::snapshot::no_attribute;
-use crate::store::{Files, shown};
+use crate::store::{Files, shown, stale};
 
 /// The condition under which `set_xattr` sets an attribute.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -47,7 +47,7 @@ impl Files {
 
     /// [`mkdir`](Files::mkdir) with attributes.
     pub fn mkdir_with(&self, path: impl AsRef<[u8]>, attributes: &SetAttributes) -> Result<()> {
-        self.create(path.as_ref(), FileKind::Directory, attributes, Body::Nothing)
+        self.create(path.as_ref(), FileKind::Directory, attributes, Body::Nothing).map(drop)
     }
 
     /// Creates a directory and all directories above it that do not exist. Succeeds if it exists.
@@ -84,9 +84,7 @@ impl Files {
         path: impl AsRef<[u8]>,
         attributes: &SetAttributes,
     ) -> Result<()> {
-        let target = target.as_ref();
-        check_target(target)?;
-        self.create(path.as_ref(), FileKind::Link, attributes, Body::Link(target.to_vec()))
+        self.create(path.as_ref(), FileKind::Link, attributes, Body::Link(target.as_ref().to_vec())).map(drop)
     }
 
     /// Creates a symbolic link, or gives an existing one another target, in one atomic step. The link gets a new inode
@@ -137,22 +135,28 @@ impl Files {
 
     /// Creates an empty file, a fifo or a socket. Errors: as for `mkdir`; `Invalid` for another kind.
     pub fn create_node(&self, path: impl AsRef<[u8]>, kind: FileKind, attributes: &SetAttributes) -> Result<()> {
-        match kind {
-            FileKind::File => self.create(path.as_ref(), kind, attributes, Body::File(Content::default())),
-            FileKind::Fifo | FileKind::Socket => self.create(path.as_ref(), kind, attributes, Body::Nothing),
-            FileKind::Directory | FileKind::Link => Err(Error::invalid("use `mkdir` or `symlink`")),
-        }
+        self.create(path.as_ref(), kind, attributes, node_body(kind)?).map(drop)
     }
 
-    fn create(&self, path: &[u8], kind: FileKind, attributes: &SetAttributes, body: Body) -> Result<()> {
+    /// Creates an entry. Returns its attributes.
+    pub(crate) fn create(
+        &self,
+        path: &[u8],
+        kind: FileKind,
+        attributes: &SetAttributes,
+        body: Body,
+    ) -> Result<Metadata> {
         let path = FilePath::parse(path)?;
+        if let Body::Link(target) = &body {
+            check_target(target)?;
+        }
         self.check_writable()?;
         let mut entry = self.new_entry(kind, attributes)?;
         if let Body::Link(target) = &body {
             entry.metadata.size = target.len() as u64;
         }
         entry.body = body;
-        self.create_entry(&path, entry, drop)
+        self.create_entry(&path, entry, |entry| entry.metadata)
     }
 
     /// Creates an entry. `created` gets it under the lock of its directory, after the commit.
@@ -292,6 +296,20 @@ impl Files {
         })
     }
 
+    /// `set_attributes` for an inode number.
+    pub(crate) fn set_attributes_of(
+        &self,
+        inode: u64,
+        path: Option<&FilePath>,
+        attributes: &SetAttributes,
+    ) -> Result<()> {
+        attributes.check()?;
+        self.change_inode(inode, path, |entry| {
+            attributes.apply(&mut entry.metadata);
+            Ok(())
+        })
+    }
+
     /// Sets an extended attribute. Errors: as for `stat`; `Exists` or `NoAttribute`, as the mode says; `Invalid` for an
     /// empty name and one with a zero byte, `NameTooLong`; `NoSpace` if all attributes of the entry would have more than
     /// 2,048 bytes.
@@ -304,35 +322,88 @@ impl Files {
     ) -> Result<()> {
         let (name, value) = (name.as_ref(), value.as_ref());
         check_xattr_name(name)?;
-        self.change(path.as_ref(), |entry| {
-            match (mode, entry.xattrs.contains_key(name)) {
-                (XattrMode::Create, true) => return Err(Error::of(ErrorKind::Exists, "the attribute exists")),
-                (XattrMode::Replace, false) => return Err(no_attribute()),
-                _ => {}
-            }
-            insert_xattr(&mut entry.xattrs, name, value)
-        })
+        self.change(path.as_ref(), |entry| put_xattr(&mut entry.xattrs, name, value, mode))
+    }
+
+    /// `set_xattr` for an inode number.
+    pub(crate) fn set_xattr_of(
+        &self,
+        inode: u64,
+        path: Option<&FilePath>,
+        (name, value): (&[u8], &[u8]),
+        mode: XattrMode,
+    ) -> Result<()> {
+        check_xattr_name(name)?;
+        self.change_inode(inode, path, |entry| put_xattr(&mut entry.xattrs, name, value, mode))
     }
 
     /// Removes an extended attribute. Errors: as for `stat`; `NoAttribute`.
     pub fn remove_xattr(&self, path: impl AsRef<[u8]>, name: impl AsRef<[u8]>) -> Result<()> {
-        self.change(path.as_ref(), |entry| match entry.xattrs.remove(name.as_ref()) {
-            Some(_) => Ok(()),
-            None => Err(no_attribute()),
-        })
+        self.change(path.as_ref(), |entry| take_xattr(&mut entry.xattrs, name.as_ref()))
+    }
+
+    /// `remove_xattr` for an inode number.
+    pub(crate) fn remove_xattr_of(&self, inode: u64, path: Option<&FilePath>, name: &[u8]) -> Result<()> {
+        self.change_inode(inode, path, |entry| take_xattr(&mut entry.xattrs, name))
     }
 
     /// Changes the attributes of an entry, and of the file that handles have open.
     fn change(&self, path: &[u8], change: impl Fn(&mut Entry) -> Result<()>) -> Result<()> {
-        let path = FilePath::parse(path)?;
         self.check_writable()?;
+        self.change_entry(&FilePath::parse(path)?, None, change)
+    }
+
+    /// Changes the attributes of an entry or of an open file, which may have no path. Errors: `Stale` if another entry
+    /// is at the path.
+    fn change_inode(
+        &self,
+        inode: u64,
+        path: Option<&FilePath>,
+        change: impl Fn(&mut Entry) -> Result<()>,
+    ) -> Result<()> {
+        self.check_writable()?;
+        let Some(file) = self.shared.open_files.find(inode) else {
+            return self.change_entry(path.ok_or_else(stale)?, Some(inode), change);
+        };
+        loop {
+            let path = {
+                let mut state = file.write();
+                let Some(path) = &state.path else {
+                    return state.set_own_attributes(|entry| {
+                        change(entry)?;
+                        entry.metadata.ctime = self.now();
+                        Ok(())
+                    });
+                };
+                path.clone()
+            };
+            match self.change_entry(&path, Some(inode), &change) {
+                // Renamed, replaced or removed meanwhile; otherwise the path is still its own.
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::Stale | ErrorKind::NotFound | ErrorKind::NotDirectory)
+                        && file.read().path.as_ref() != Some(&path) => {}
+                changed => return changed,
+            }
+        }
+    }
+
+    /// Changes the attributes of an entry, of the inode number if one is given.
+    fn change_entry(
+        &self,
+        path: &FilePath,
+        inode: Option<u64>,
+        change: impl Fn(&mut Entry) -> Result<()>,
+    ) -> Result<()> {
         {
-            let _locked = self.shared.namespace.lock_entry(&path);
-            let mut entry = self.families.latest().entry(&path)?;
+            let _locked = self.shared.namespace.lock_entry(path);
+            let mut entry = self.families.latest().entry(path)?;
+            if inode.is_some_and(|inode| inode != entry.metadata.inode) {
+                return Err(stale().at(path.display()));
+            }
             change(&mut entry).map_err(|error| error.at(path.display()))?;
             entry.metadata.ctime = self.now();
             let mut batch = self.families.batch();
-            self.families.put_entry(&mut batch, &path, &entry);
+            self.families.put_entry(&mut batch, path, &entry);
             self.families.commit(batch)?;
             if let Some(file) = self.shared.open_files.find(entry.metadata.inode) {
                 // The same change, since the file may have newer times and content that are not committed.
@@ -344,6 +415,28 @@ impl Files {
         }
         self.settle()
     }
+}
+
+/// Returns the body of a new file, fifo or socket. Errors: `Invalid` for another kind.
+pub(crate) fn node_body(kind: FileKind) -> Result<Body> {
+    match kind {
+        FileKind::File => Ok(Body::File(Content::default())),
+        FileKind::Fifo | FileKind::Socket => Ok(Body::Nothing),
+        FileKind::Directory | FileKind::Link => Err(Error::invalid("use `mkdir` or `symlink`")),
+    }
+}
+
+fn put_xattr(xattrs: &mut Xattrs, name: &[u8], value: &[u8], mode: XattrMode) -> Result<()> {
+    match (mode, xattrs.contains_key(name)) {
+        (XattrMode::Create, true) => return Err(Error::of(ErrorKind::Exists, "the attribute exists")),
+        (XattrMode::Replace, false) => return Err(no_attribute()),
+        _ => {}
+    }
+    insert_xattr(xattrs, name, value)
+}
+
+fn take_xattr(xattrs: &mut Xattrs, name: &[u8]) -> Result<()> {
+    xattrs.remove(name).map(drop).ok_or_else(no_attribute)
 }
 
 fn check_target(target: &[u8]) -> Result<()> {

@@ -91,6 +91,14 @@ impl OpenFiles {
         file
     }
 
+    /// Returns the open file of an inode with one more handle, if a handle has it open.
+    pub(crate) fn open_again(&self, inode: u64) -> Option<Arc<OpenFile>> {
+        let mut table = lock(&self.table);
+        let opened = table.get_mut(&inode)?;
+        opened.handles += 1;
+        Some(Arc::clone(&opened.file))
+    }
+
     /// Returns the open file of an inode, if a handle has it open. Costs one load if no file is open.
     pub(crate) fn find(&self, inode: u64) -> Option<Arc<OpenFile>> {
         if self.count.load(Ordering::Acquire) == 0 {

@@ -333,6 +333,10 @@ fn touched(mut directory: Entry, now: i64) -> Option<Entry> {
     Some(directory)
 }
 
+pub(crate) fn stale() -> Error {
+    Error::of(crate::error::ErrorKind::Stale, "the entry is not known, or no longer at its path: look it up again")
+}
+
 /// Returns a path as text for events.
 pub(crate) fn shown(path: &FilePath) -> String {
     path.display().escape_ascii().to_string()

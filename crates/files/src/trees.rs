@@ -1,5 +1,6 @@
 //! Operations on trees: remove, copy, disk use, find.
 
+use crate::condition::Condition;
 use crate::entry::Entry;
 use crate::error::Result;
 use crate::events::Verb;
@@ -199,7 +200,7 @@ impl Files {
                 false => old.moved(&from, &to),
             };
             match metadata.kind {
-                FileKind::File => self.copy_from(&snapshot, &path, &new.display())?,
+                FileKind::File => self.copy_from(&snapshot, &path, &new.display(), Condition::Always)?,
                 _ => self.copy_entry(snapshot.view().entry(&old)?, &new)?,
             }
         }

@@ -111,17 +111,22 @@ impl Files {
     ///
     /// The copy is of one point in time. Holes stay holes. Every byte is verified on the way.
     pub fn copy(&self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> Result<()> {
-        self.copy_from(&self.snapshot(), from.as_ref(), to.as_ref())
+        self.copy_if(from, to, Condition::Always)
+    }
+
+    /// [`copy`](Files::copy) under a condition on the new path. Errors: also `ConditionFailed`.
+    pub fn copy_if(&self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>, condition: Condition) -> Result<()> {
+        self.copy_from(&self.snapshot(), from.as_ref(), to.as_ref(), condition)
     }
 
     /// Copies a file of a snapshot.
-    pub(crate) fn copy_from(&self, snapshot: &Snapshot, from: &[u8], to: &[u8]) -> Result<()> {
+    pub(crate) fn copy_from(&self, snapshot: &Snapshot, from: &[u8], to: &[u8], condition: Condition) -> Result<()> {
         let from = FilePath::parse(from)?;
         let entry = snapshot.view().entry(&from)?;
         let metadata = entry.metadata;
         let attributes =
             SetAttributes::new().mode(metadata.mode).owner(metadata.uid, metadata.gid).mtime(metadata.mtime);
-        let mut writer = self.writer_with(to, &attributes)?;
+        let mut writer = self.writer_with(to, &attributes)?.only_if(condition);
         writer.expected = Some((metadata.digest, metadata.size));
         writer.xattrs = Some(entry.xattrs.clone());
         match entry.content().map_err(|error| error.at(from.display()))? {

@@ -101,3 +101,21 @@ fn files_of_two_stores_are_compared_by_their_digests() {
     file.append(b"x").unwrap();
     assert_eq!(fs.stat("file").unwrap().has_content_of(&fs.stat("same").unwrap()), None);
 }
+
+#[test]
+fn a_copy_depends_on_the_new_path() {
+    let fs = memory();
+    let (small, large) = (b"small".to_vec(), bytes(20_000, 1));
+    fs.write("small", &small).unwrap();
+    fs.write("large", &large).unwrap();
+    for (path, content) in [("small", &small), ("large", &large)] {
+        fs.write("other", "other").unwrap();
+        fails(fs.copy_if(path, "other", Condition::Absent), ErrorKind::ConditionFailed);
+        assert_eq!(fs.read("other").unwrap(), b"other");
+        fs.copy_if(path, "other", Condition::Matches(tag(&fs, "other"))).unwrap();
+        fs.remove("other").unwrap();
+        fs.copy_if(path, "other", Condition::Absent).unwrap();
+        assert_eq!(&fs.read("other").unwrap(), content);
+    }
+    assert_clean(&fs);
+}

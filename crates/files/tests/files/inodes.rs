@@ -1,6 +1,6 @@
 //! Access by inode number.
 
-use waxseal_files::{ErrorKind, Inodes, ROOT_INODE, RenameMode};
+use waxseal_files::{ErrorKind, FileKind, Inodes, OpenOptions, ROOT_INODE, RenameMode, SetAttributes, XattrMode};
 
 use crate::store::{fails, memory};
 
@@ -57,4 +57,82 @@ fn a_number_is_stale_once_another_entry_is_at_its_path() {
     assert_eq!(inodes.path(b).unwrap(), b"elsewhere/b");
     fs.remove_tree("elsewhere").unwrap();
     fails(inodes.path(b), ErrorKind::NotFound);
+}
+
+#[test]
+fn entries_are_created_and_changed_by_number() {
+    let fs = memory();
+    let inodes = Inodes::new(&fs);
+    let private = SetAttributes::new().mode(0o700).owner(7, 8);
+    let dir = inodes.mkdir(ROOT_INODE, "dir", &private).unwrap();
+    assert_eq!((dir.mode, dir.uid, dir.gid, inodes.path(dir.inode).unwrap()), (0o700, 7, 8, b"dir".to_vec()));
+    let link = inodes.symlink("target", dir.inode, "link", &SetAttributes::new()).unwrap();
+    assert_eq!((link.size, fs.read_link(inodes.path(link.inode).unwrap()).unwrap()), (6, b"target".to_vec()));
+    let fifo = inodes.create_node(dir.inode, "fifo", FileKind::Fifo, &SetAttributes::new()).unwrap();
+    assert_eq!(inodes.stat(fifo.inode).unwrap().kind, FileKind::Fifo);
+    fails(inodes.create_node(dir.inode, "x", FileKind::Link, &SetAttributes::new()), ErrorKind::Invalid);
+    fails(inodes.symlink("", dir.inode, "x", &SetAttributes::new()), ErrorKind::Invalid);
+    fails(inodes.mkdir(dir.inode, "fifo", &private), ErrorKind::Exists);
+    fails(inodes.mkdir(fifo.inode, "x", &private), ErrorKind::NotDirectory);
+    fails(inodes.remove_dir(ROOT_INODE, "dir"), ErrorKind::NotEmpty);
+    inodes.remove(dir.inode, "link").unwrap();
+    fails(inodes.stat(link.inode), ErrorKind::NotFound);
+    inodes.set_attributes(fifo.inode, &SetAttributes::new().mode(0o600)).unwrap();
+    inodes.set_xattr(fifo.inode, "user.a", "1", XattrMode::Create).unwrap();
+    fails(inodes.set_xattr(fifo.inode, "user.a", "2", XattrMode::Create), ErrorKind::Exists);
+    let stat = fs.stat("dir/fifo").unwrap();
+    assert_eq!((stat.mode, inodes.xattr(fifo.inode, "user.a").unwrap()), (0o600, b"1".to_vec()));
+    inodes.remove_xattr(fifo.inode, "user.a").unwrap();
+    fails(inodes.xattr(fifo.inode, "user.a"), ErrorKind::NoAttribute);
+    let new = OpenOptions::new().write(true).create_new(true).attributes(private);
+    let file = inodes.open_in(dir.inode, "file", &new).unwrap();
+    fails(inodes.open_in(dir.inode, "file", &new), ErrorKind::Exists);
+    file.write_at(b"content", 0).unwrap();
+    assert_eq!((inodes.stat(file.inode()).unwrap().size, fs.stat("dir/file").unwrap().uid), (7, 7));
+    // Another entry at the path is neither opened nor changed.
+    drop(file);
+    let file = inodes.lookup(dir.inode, "file").unwrap().inode;
+    fs.write("dir/file", "another").unwrap();
+    let truncate = OpenOptions::new().write(true).truncate(true);
+    fails(inodes.open(file, &truncate), ErrorKind::Stale);
+    fails(inodes.set_attributes(file, &private.mode(0o1)), ErrorKind::Stale);
+    fails(inodes.set_xattr(file, "user.a", "1", XattrMode::Set), ErrorKind::Stale);
+    fails(inodes.xattrs(file), ErrorKind::Stale);
+    assert_eq!((fs.read("dir/file").unwrap(), fs.stat("dir/file").unwrap().mode), (b"another".to_vec(), 0o700));
+}
+
+/// A file that was removed while it is open is reached by its number as long as a handle keeps it.
+#[test]
+fn a_removed_file_is_known_while_it_is_open() {
+    let fs = memory();
+    let inodes = Inodes::new(&fs);
+    let create = OpenOptions::new().read(true).write(true).create(true);
+    let open = inodes.open_in(ROOT_INODE, "file", &create).unwrap();
+    open.write_at(&[7; 300_000], 0).unwrap();
+    let file = open.inode();
+    assert!(!inodes.stat(file).unwrap().is_removed);
+    inodes.remove(ROOT_INODE, "file").unwrap();
+    let stat = inodes.stat(file).unwrap();
+    assert_eq!((stat.is_removed, stat.size), (true, 300_000));
+    fails(inodes.path(file), ErrorKind::Stale);
+    inodes.set_attributes(file, &SetAttributes::new().mode(0o600)).unwrap();
+    inodes.set_xattr(file, "user.a", "1", XattrMode::Set).unwrap();
+    fails(inodes.set_xattr(file, "user.a", "2", XattrMode::Create), ErrorKind::Exists);
+    open.sync().unwrap();
+    let again = inodes.open(file, &OpenOptions::new().read(true).write(true)).unwrap();
+    drop(open);
+    again.set_len(10).unwrap();
+    let (mut bytes, stat) = ([0; 20], inodes.stat(file).unwrap());
+    assert_eq!((again.read_at(&mut bytes, 0).unwrap(), stat.mode), (10, 0o600));
+    assert_eq!(inodes.xattr(file, "user.a").unwrap(), b"1");
+    again.close().unwrap();
+    fails(inodes.stat(file), ErrorKind::NotFound);
+    fs.reclaim().unwrap();
+    assert!(fs.fsck().unwrap().is_clean());
+    // A file that another handle has open follows renames that the table does not know.
+    let open = inodes.open_in(ROOT_INODE, "file", &create).unwrap();
+    fs.rename("file", "moved").unwrap();
+    assert_eq!(inodes.path(open.inode()).unwrap(), b"moved");
+    inodes.set_attributes(open.inode(), &SetAttributes::new().mode(0o640)).unwrap();
+    assert_eq!(fs.stat("moved").unwrap().mode, 0o640);
 }
