@@ -144,8 +144,10 @@ impl Client {
         list.push(("transfer-encoding", "chunked".to_owned()));
         let mut stream = self.stream()?;
         let head = self.head("PUT", path, &list);
-        stream.write_all(head.as_bytes())?;
-        Ok(Upload { stream, buffer: Vec::new() })
+        match stream.write_all(head.as_bytes()) {
+            Ok(()) => Ok(Upload { stream, buffer: Vec::new() }),
+            Err(error) => Err(refusal(stream, error)),
+        }
     }
 
     fn stream(&self) -> io::Result<UnixStream> {
@@ -200,6 +202,14 @@ fn reply(stream: UnixStream, sent: io::Result<()>) -> Result<Reply> {
     Err(Error::Refused { posix_name, is_corruption, message })
 }
 
+/// Returns the server's reason for not taking all of a request.
+fn refusal(stream: UnixStream, error: io::Error) -> Error {
+    match reply(stream, Err(error)) {
+        Ok(_) => io::Error::from(io::ErrorKind::BrokenPipe).into(),
+        Err(refused) => refused,
+    }
+}
+
 /// A whole-file write in progress. Dropped before [`finish`](Upload::finish), it leaves nothing.
 #[derive(Debug)]
 #[must_use = "an upload that is not finished writes nothing"]
@@ -231,10 +241,10 @@ impl Upload {
         if self.buffer.len() < UPLOAD_BYTES {
             return Ok(());
         }
-        self.send().or_else(|error| match reply(self.stream.try_clone()?, Err(error)) {
-            Ok(_) => Err(io::Error::from(io::ErrorKind::BrokenPipe).into()),
-            Err(refused) => Err(refused),
-        })
+        match self.send() {
+            Ok(()) => Ok(()),
+            Err(error) => Err(refusal(self.stream.try_clone()?, error)),
+        }
     }
 
     /// Sends the buffer as a chunk.

@@ -12,7 +12,7 @@ use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -27,9 +27,12 @@ use crate::socket::{self, SocketName};
 
 /// Connections over the network at a time. Others wait until one ends.
 const MAX_CONNECTIONS: usize = 512;
-/// Connections through the socket at a time. The file descriptors of the process are the limit: a client may hold any
-/// number of uploads open while it opens another one.
-const MAX_OWNER_CONNECTIONS: usize = 1 << 20;
+/// Most connections through the socket at a time. Others are refused at once, and do not wait: a client may hold uploads
+/// open while it opens another one.
+const MAX_OWNER_CONNECTIONS: usize = 1024;
+/// The response to a connection that is refused.
+const REFUSAL: &str = "HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nwaxseal-error: EMFILE\r\n\r\n\
+    the process that serves the store has no room for another request at this time\n";
 /// How long clients may take.
 #[derive(Clone, Copy, Debug)]
 struct Patience {
@@ -55,8 +58,8 @@ const MAX_BLOCKING_THREADS: usize = 64;
 pub struct ServerOptions {
     /// The files that are served.
     pub files: FileStore,
-    /// The address to listen at. The port 0 is a free one.
-    pub listen: SocketAddr,
+    /// The address to listen at; the port 0 is a free one. `None` serves the socket alone.
+    pub listen: Option<SocketAddr>,
     /// The token of requests that change files; without one, there are none from the network.
     pub token: Option<String>,
     /// The directory of the store, if other processes of its owner may change files through a socket there. The caller
@@ -69,9 +72,8 @@ pub struct ServerOptions {
 pub struct Server {
     runtime: Runtime,
     files: FileStore,
-    network: Listener,
-    owner: Option<Listener>,
-    address: SocketAddr,
+    listeners: Vec<Listener>,
+    address: Option<SocketAddr>,
     signals: [Signal; 3],
 }
 
@@ -83,6 +85,12 @@ struct Listener {
     connections: usize,
     counters: Arc<Counters>,
     patience: Patience,
+}
+
+/// Returns the most connections through the socket: at most half of the file descriptors that the process may have.
+fn owner_connections() -> usize {
+    let descriptors = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from(descriptors / 2).unwrap_or(usize::MAX).clamp(1, MAX_OWNER_CONNECTIONS)
 }
 
 #[derive(Debug)]
@@ -107,62 +115,83 @@ impl Server {
         let entered = runtime.enter();
         let signals =
             [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?, signal(SignalKind::hangup())?];
-        let tcp = std::net::TcpListener::bind(options.listen)?;
-        tcp.set_nonblocking(true)?;
-        let address = tcp.local_addr()?;
-        let tcp = Source::Network(TcpListener::from_std(tcp)?);
+        let network = options.listen.map(network_source).transpose()?;
+        let address = network.as_ref().map(|(_, address)| *address);
         let counters = Arc::new(Counters::default());
         let listener = |source, connections, files, access, patience: Patience| {
-            let is_loopback = matches!(source, Source::Network(_)) && address.ip().to_canonical().is_loopback();
+            let is_loopback = matches!(source, Source::Network(_))
+                && address.is_some_and(|address| address.ip().to_canonical().is_loopback());
             let service = Service { files, access, is_loopback, patience: patience.body, counters: counters.clone() };
             let limit = Arc::new(Semaphore::new(connections));
             Listener { source, router: router(service), limit, connections, counters: counters.clone(), patience }
         };
-        let owner = match &options.socket_directory {
-            Some(directory) => {
-                let (socket, name) = socket::bind(directory)?;
-                let source = Source::Owner(UnixListener::from_std(socket)?, name);
-                Some(listener(source, MAX_OWNER_CONNECTIONS, options.files.clone(), Access::Owner, OWNER))
-            }
-            None => None,
-        };
-        // A client on the network takes a response for the end of its change.
-        let durable = options.files.with_durability(Durability::Sync);
-        let access = options.token.map_or(Access::None, Access::Token);
-        let network = listener(tcp, MAX_CONNECTIONS, durable, access, NETWORK);
+        let mut listeners = Vec::new();
+        if let Some((source, _)) = network {
+            // A client on the network takes a response for the end of its change.
+            let durable = options.files.with_durability(Durability::Sync);
+            let access = options.token.map_or(Access::None, Access::Token);
+            listeners.push(listener(source, MAX_CONNECTIONS, durable, access, NETWORK));
+        }
+        if let Some(directory) = &options.socket_directory {
+            let (socket, name) = socket::bind(directory)?;
+            let source = Source::Owner(UnixListener::from_std(socket)?, name);
+            listeners.push(listener(source, owner_connections(), options.files.clone(), Access::Owner, OWNER));
+        }
         drop(entered);
-        Ok(Server { runtime, files: options.files, network, owner, address, signals })
+        Ok(Server { runtime, files: options.files, listeners, address, signals })
     }
 
-    /// Returns the address that the server listens at.
-    pub fn address(&self) -> SocketAddr {
+    /// Returns the address that the server listens at, if it listens at one.
+    pub fn address(&self) -> Option<SocketAddr> {
         self.address
     }
 
     /// Serves until SIGTERM, SIGINT or SIGHUP. Requests that are on their way then have 5 seconds to end.
     pub fn run(self) {
-        let Server { runtime, files, network, owner, mut signals, .. } = self;
+        let runtime = self.runtime.handle().clone();
+        self.run_while(|signals| {
+            let [terminate, interrupt, hang_up] = signals;
+            runtime.block_on(async {
+                tokio::select! {
+                    _ = terminate.recv() => {}
+                    _ = interrupt.recv() => {}
+                    _ = hang_up.recv() => {}
+                }
+            });
+        });
+    }
+
+    /// Serves while `work` runs on this thread. Requests that are on their way when it returns have 5 seconds to end.
+    pub fn run_beside<R>(self, work: impl FnOnce() -> R) -> R {
+        self.run_while(|_| work())
+    }
+
+    fn run_while<R>(self, work: impl FnOnce(&mut [Signal; 3]) -> R) -> R {
+        let Server { runtime, files, listeners, mut signals, .. } = self;
+        let (stop, stopped) = watch::channel(false);
+        let listeners: Vec<_> =
+            listeners.into_iter().map(|listener| runtime.spawn(listener.accept_until(stopped.clone()))).collect();
+        if files.db().is_read_only() {
+            runtime.spawn(refresh(files));
+        }
+        let result = work(&mut signals);
+        stop.send_replace(true);
         runtime.block_on(async {
-            let (stop, stopped) = watch::channel(false);
-            let listeners = std::iter::once(network).chain(owner);
-            let listeners: Vec<_> =
-                listeners.map(|listener| tokio::spawn(listener.accept_until(stopped.clone()))).collect();
-            if files.db().is_read_only() {
-                tokio::spawn(refresh(files));
-            }
-            let [terminate, interrupt, hang_up] = &mut signals;
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-                _ = hang_up.recv() => {}
-            }
-            stop.send_replace(true);
             for listener in listeners {
                 let _ = listener.await; // a listener that has failed has ended, too
             }
         });
         runtime.shutdown_timeout(GRACE);
+        result
     }
+}
+
+/// Listens at an address of the network. Returns with the listener the address that it has.
+fn network_source(address: SocketAddr) -> io::Result<(Source, SocketAddr)> {
+    let listener = std::net::TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    let address = listener.local_addr()?;
+    Ok((Source::Network(TcpListener::from_std(listener)?), address))
 }
 
 /// Looks at a store again that another process writes.
@@ -179,9 +208,13 @@ impl Listener {
     /// Accepts connections until the server ends, then waits for those that are open.
     async fn accept_until(self, mut stopped: watch::Receiver<bool>) {
         loop {
-            let permit = tokio::select! {
-                permit = self.limit.clone().acquire_owned() => permit,
-                _ = stopped.changed() => break,
+            // Clients on the network wait for a permit before they are accepted.
+            let waited = match self.source {
+                Source::Network(_) => tokio::select! {
+                    permit = self.limit.clone().acquire_owned() => Some(permit),
+                    _ = stopped.changed() => break,
+                },
+                Source::Owner(..) => None,
             };
             let accepted = tokio::select! {
                 accepted = self.source.accept() => accepted,
@@ -190,6 +223,10 @@ impl Listener {
             let Ok(stream) = accepted else {
                 // The client has left again, or the process has no descriptors: others will end.
                 tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            };
+            let Some(permit) = waited.or_else(|| self.limit.clone().try_acquire_owned().ok().map(Ok)) else {
+                tokio::spawn(refuse(stream));
                 continue;
             };
             let connection = serve(stream, self.router.clone(), self.patience, stopped.clone());
@@ -221,6 +258,12 @@ impl Source {
     }
 }
 
+/// Tells a client that there is no room for its connection.
+async fn refuse(mut stream: Box<dyn Stream>) {
+    // The response fits into the buffer of the socket. A client that has left needs none.
+    let _ = tokio::time::timeout(GRACE, stream.write_all(REFUSAL.as_bytes())).await;
+}
+
 /// Answers the requests of one connection.
 async fn serve(stream: Box<dyn Stream>, router: Router, patience: Patience, mut stopped: watch::Receiver<bool>) {
     let mut stream = TimeoutStream::new(stream);
@@ -244,7 +287,7 @@ async fn serve(stream: Box<dyn Stream>, router: Router, patience: Patience, mut 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::io::AsyncReadExt;
 
     /// Serves one connection whose client sends this and then neither sends nor reads, until the server ends it.
     /// Returns the response.
@@ -376,9 +419,10 @@ mod tests {
         assert!(files.xattr("file", "user.more").is_err() && files.stat("file").unwrap().mode != 0o600);
     }
 
+    /// Beyond the limit a client gets an error at once; its uploads that are open go on.
     #[test]
     fn a_client_may_hold_many_uploads_open() {
-        use crate::client::{Attributes, Client};
+        use crate::client::{Attributes, Client, Error};
 
         let directory = tempfile::tempdir().unwrap();
         let files = FileStore::open(&waxseal::Db::memory().unwrap(), "files").unwrap();
@@ -388,11 +432,12 @@ mod tests {
         let counters = Arc::new(Counters::default());
         let (access, is_loopback) = (Access::Owner, false);
         let service = Service { files: files.clone(), access, is_loopback, patience: None, counters: counters.clone() };
+        let limit = Arc::new(Semaphore::new(100));
         let listener = Listener {
             source: Source::Owner(UnixListener::from_std(socket).unwrap(), name),
             router: router(service),
-            limit: Arc::new(Semaphore::new(MAX_OWNER_CONNECTIONS)),
-            connections: MAX_OWNER_CONNECTIONS,
+            limit: Arc::clone(&limit),
+            connections: 100,
             counters,
             patience: OWNER,
         };
@@ -400,8 +445,19 @@ mod tests {
         let listening = runtime.spawn(listener.accept_until(stopped));
         drop(entered);
         let client = Client::connect(directory.path(), "files", None).unwrap().unwrap();
-        let begin = |number: u32| client.upload(number.to_string().as_bytes(), &Attributes::default()).unwrap();
-        let uploads: Vec<_> = (0..100).map(begin).collect();
+        client.sync().unwrap();
+        while limit.available_permits() < 100 {
+            std::thread::yield_now(); // the connections until here have been accepted, and end
+        }
+        let begin = |number: u32| client.upload(number.to_string().as_bytes(), &Attributes::default());
+        let uploads: Vec<_> = (0..100).map(|number| begin(number).unwrap()).collect();
+        let refused = |error| matches!(error, Error::Refused { posix_name, .. } if posix_name == "EMFILE");
+        let is_large_refused = begin(100).and_then(|mut upload| {
+            upload.write(&[7; 1_000_000])?;
+            upload.finish().map(drop)
+        });
+        assert!(is_large_refused.is_err_and(refused));
+        assert!(client.sync().is_err_and(refused));
         for upload in uploads.into_iter().rev() {
             assert_eq!(upload.finish().unwrap(), None);
         }

@@ -342,21 +342,21 @@ impl Service {
         let files = self.files.clone();
         done(
             blocking(move || {
-                if !is_copy {
-                    let mode = if may_replace { RenameMode::Replace } else { RenameMode::NoReplace };
-                    return match files.rename_with(from, to, mode) {
-                        Err(error) if !may_replace && error.kind() == ErrorKind::Exists => Err(condition_failed()),
-                        renamed => Ok(renamed?),
-                    };
+                let (mode, condition) = match may_replace {
+                    true => (RenameMode::Replace, Condition::Always),
+                    false => (RenameMode::NoReplace, Condition::Absent),
+                };
+                let done = if !is_copy {
+                    files.rename_with(from, to, mode)
+                } else if files.stat(&from)?.is_directory() {
+                    files.copy_tree(from, to)
+                } else {
+                    files.copy_if(from, to, condition)
+                };
+                match done {
+                    Err(error) if !may_replace && error.kind() == ErrorKind::Exists => Err(condition_failed()),
+                    done => Ok(done?),
                 }
-                if !may_replace && files.exists(&to)? {
-                    return Err(condition_failed());
-                }
-                match files.stat(&from)?.is_directory() {
-                    true => files.copy_tree(from, to)?,
-                    false => files.copy(from, to)?,
-                }
-                Ok(())
             })
             .await,
         )

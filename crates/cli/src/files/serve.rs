@@ -31,12 +31,13 @@ pub(crate) fn serve(args: &Args, serve: &ServeArgs, output: &mut Output) -> Resu
     let db = files.db().clone();
     let server = Server::bind(ServerOptions {
         files,
-        listen: address,
+        listen: Some(address),
         token: serve.token.clone().filter(|_| !serve.read_only),
         socket_directory: (!serve.read_only).then(|| store.clone()),
     });
     let server = server.map_err(|error| Failure::io(listen, error))?;
-    let url = format!("http://{}/", server.address());
+    let address = server.address().unwrap_or(address);
+    let url = format!("http://{address}/");
     output.line(format!("serving {} at {url}", store.display()))?;
     output.object(&json!({ "ok": true, "url": url }))?;
     output.flush()?;
