@@ -354,11 +354,12 @@ pub(crate) enum Verb {
     /// Keep files in a store: list, copy, change, check.
     #[command(subcommand)]
     Fs(FsVerb),
-    /// Mount the files of a store at a directory, for reading, until SIGTERM, Ctrl-C or `umount`.
+    /// Mount the files of a store at a directory, until SIGTERM, Ctrl-C or `umount`.
     ///
-    /// Works beside a process that writes, and shows its commits within two seconds. Files that are open keep the content
-    /// that they were opened with. A mount whose process was killed is replaced. Only in builds with the feature `mount`,
-    /// on Linux.
+    /// Changes of a file are committed in one step when it is closed or synced. While the store is mounted, the verbs of
+    /// `fs` change it through a socket in its directory. With `--read-only` the mount works beside a process that writes,
+    /// and shows its commits within two seconds; files that are open keep the content that they were opened with. A mount
+    /// whose process was killed is replaced. Only in builds with the feature `mount`, on Linux.
     Mount(MountArgs),
     /// Serve the files of a store over HTTP, until SIGTERM or Ctrl-C.
     ///
@@ -410,12 +411,16 @@ pub(crate) struct MountArgs {
     /// The directory that shows the files.
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
-    /// Change nothing. This version mounts in no other way.
+    /// Change nothing, also beside a process that writes.
     #[arg(long)]
     pub(crate) read_only: bool,
     /// Let other users use the mount, too. The kernel checks the permissions of the files.
     #[arg(long)]
     pub(crate) allow_other: bool,
+    /// Seconds without use after which an open directory, or an open file with `--read-only`, no longer keeps content
+    /// that was removed. Reading it fails with ESTALE then, unless the content is the same.
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    pub(crate) idle: u64,
 }
 
 /// The store that is served, and how.

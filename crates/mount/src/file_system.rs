@@ -1,57 +1,125 @@
 //! The file system as the kernel asks for it.
 
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::File as StoreDirectory;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use fuser::{
-    Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, LockOwner, OpenFlags,
-    ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyXattr,
-    Request,
+    BsdFileFlags, Errno, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig,
+    LockOwner, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty,
+    ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
-use waxseal_files::{Error, FileKind, FileStore, Inodes, Metadata, Result};
+use rustix::fs::{OFlags, XattrFlags};
+use rustix::process::{getegid, geteuid};
+use waxseal_files::{
+    Error, ErrorKind, File, FileKind, FileStore, Inodes, Metadata, OpenOptions, RenameMode, Result, SetAttributes,
+    SnapshotFile, XattrMode,
+};
 
-use crate::handles::{Caching, Contents, Handles, OpenDirectory, OpenFile};
+use crate::attributes::{Owner, changed_attributes, file_attributes, file_type, new_attributes, node_kind};
+use crate::handles::{Caching, Contents, Lease, OpenDirectory, OpenFile, OpenHandles, PinnedFile};
 
 /// How long the kernel may use a name and attributes without asking again.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// The unit in which `stat` counts what a file takes.
-const BLOCK_BYTES: u64 = 512;
-
 /// Ordinals before those of a directory's entries: `.` and `..`.
 const DOTS: u64 = 2;
+
+/// The names of attributes that need more than storage: access control lists, which this file system does not enforce.
+const SYSTEM_ATTRIBUTES: &[u8] = b"system.";
+
+/// The result of a request: a value, or the number of an error.
+type Answer<T> = std::result::Result<T, Errno>;
 
 pub(crate) struct FileSystem {
     files: FileStore,
     inodes: Inodes,
+    is_read_only: bool,
+    /// The user and group of this process.
+    owner: Owner,
     /// The directory of the store, whose disk `statfs` reports.
-    store: File,
-    open: Handles<OpenFile>,
-    directories: Handles<OpenDirectory>,
+    store: StoreDirectory,
+    open: Arc<OpenHandles>,
+    /// Used by a mount for reading.
     contents: Contents,
 }
 
 impl FileSystem {
-    pub(crate) fn new(files: FileStore, store: File) -> FileSystem {
+    pub(crate) fn new(files: FileStore, store: StoreDirectory, open: Arc<OpenHandles>) -> FileSystem {
         FileSystem {
             inodes: Inodes::new(&files),
+            is_read_only: files.db().is_read_only(),
+            owner: Owner { uid: geteuid().as_raw(), gid: getegid().as_raw() },
             files,
             store,
-            open: Handles::new(),
-            directories: Handles::new(),
+            open,
             contents: Contents::default(),
         }
     }
 
-    fn open_file(&self, inode: u64) -> std::result::Result<(u64, Caching), Errno> {
-        let file = self.files.snapshot().open(self.inodes.path(inode).map_err(errno)?).map_err(errno)?;
-        if file.metadata().inode != inode {
-            return Err(Errno::ESTALE); // another file has taken the path meanwhile
+    fn open_file(&self, inode: u64, flags: OpenFlags) -> Answer<(OpenFile, FopenFlags)> {
+        if self.is_read_only {
+            return self.pin_file(inode);
         }
-        let caching = self.contents.open(&file);
-        Ok((self.open.add(OpenFile { file, caching }), caching))
+        let truncate = is_set(flags, OFlags::TRUNC);
+        let write = truncate || flags.acc_mode() != OpenAccMode::O_RDONLY;
+        // The kernel checks what the caller may do, and reads a file that is open for writing through any handle.
+        let options = OpenOptions::new().read(true).write(write).truncate(truncate);
+        let file = self.inodes.open(inode, &options).map_err(errno)?;
+        // All changes come through the mount, or change the size: the kernel drops pages by itself.
+        Ok((OpenFile::Live(file), FopenFlags::FOPEN_KEEP_CACHE))
+    }
+
+    /// Opens a file with its content at this time.
+    fn pin_file(&self, inode: u64) -> Answer<(OpenFile, FopenFlags)> {
+        let file = self.snapshot_file(inode)?;
+        let metadata = file.metadata();
+        let caching = self.contents.open(&metadata);
+        let flags = match caching {
+            Caching::Keep => FopenFlags::FOPEN_KEEP_CACHE,
+            Caching::Begin => FopenFlags::empty(),
+            Caching::Bypass => FopenFlags::FOPEN_DIRECT_IO,
+        };
+        Ok((OpenFile::Pinned(PinnedFile { lease: Lease::new(file), metadata, caching }), flags))
+    }
+
+    fn snapshot_file(&self, inode: u64) -> Answer<SnapshotFile> {
+        let path = self.inodes.path(inode).map_err(errno)?;
+        let file = self.files.snapshot().open(path).map_err(errno)?;
+        match file.metadata().inode == inode {
+            true => Ok(file),
+            false => Err(Errno::ESTALE), // another file has taken the path meanwhile
+        }
+    }
+
+    /// Returns the file of a handle. After its snapshot was given back, a newer snapshot with the same content serves.
+    /// Errors: `ESTALE` for another content.
+    fn pinned(&self, inode: u64, pinned: &PinnedFile) -> Answer<Arc<SnapshotFile>> {
+        pinned.lease.value(|| {
+            let file = self.snapshot_file(inode)?;
+            match file.metadata().etag() == pinned.metadata.etag() {
+                true => Ok(file),
+                false => Err(Errno::ESTALE),
+            }
+        })
+    }
+
+    fn open_directory(&self, inode: u64) -> Answer<OpenDirectory> {
+        let opened = self.inodes.path(inode).and_then(|path| OpenDirectory::open(self.files.snapshot(), path));
+        opened.map_err(errno)
+    }
+
+    /// Returns the file of a handle for writing.
+    fn live(&self, handle: FileHandle, change: impl FnOnce(&File) -> Result<()>) -> Answer<()> {
+        match self.open.files.find(handle.0).as_deref() {
+            Some(OpenFile::Live(file)) => change(file).map_err(errno),
+            Some(OpenFile::Pinned(_)) => Ok(()), // it has no changes
+            None => Err(Errno::EBADF),
+        }
     }
 
     /// Returns how long the kernel may use attributes. Those of another content than its pages have would cut the pages
@@ -60,14 +128,31 @@ impl FileSystem {
         if self.contents.is_other_open(metadata) { Duration::ZERO } else { FRESH }
     }
 
-    fn xattr(&self, inode: u64, name: &OsStr) -> Result<Vec<u8>> {
-        self.files.xattr(self.inodes.path(inode)?, name.as_bytes())
+    fn answer_entry(&self, found: Answer<Metadata>, reply: ReplyEntry) {
+        match found {
+            Ok(metadata) => {
+                reply.entry(&self.lifetime(&metadata), &file_attributes(&metadata, self.owner), Generation(0))
+            }
+            Err(error) => reply.error(error),
+        }
     }
 
-    /// Returns the names of extended attributes, a zero byte behind each.
-    fn xattrs(&self, inode: u64) -> Result<Vec<u8>> {
-        let names = self.files.xattrs(self.inodes.path(inode)?)?;
-        Ok(names.into_iter().flat_map(|name| [name, vec![0]]).flatten().collect())
+    /// Returns the attributes of a new entry.
+    fn attributes_in(&self, request: &Request, parent: INodeNo, mode: u32, kind: FileKind) -> Answer<SetAttributes> {
+        let parent = self.inodes.stat(parent.0).map_err(errno)?;
+        Ok(new_attributes(&parent, Owner { uid: request.uid(), gid: request.gid() }, mode, kind))
+    }
+
+    /// Sets the length through a handle, where it waits for a flush with other changes, or commits it.
+    fn set_length(&self, inode: u64, size: u64, handle: Option<FileHandle>) -> Answer<()> {
+        if let Some(handle) = handle {
+            return self.live(handle, |file| file.set_len(size));
+        }
+        let set = self.inodes.open(inode, &OpenOptions::new().write(true)).and_then(|file| {
+            file.set_len(size)?;
+            file.close()
+        });
+        set.map_err(errno)
     }
 }
 
@@ -75,40 +160,15 @@ fn errno(error: Error) -> Errno {
     Errno::from_i32(error.errno())
 }
 
-fn kind(kind: FileKind) -> FileType {
-    match kind {
-        FileKind::File => FileType::RegularFile,
-        FileKind::Directory => FileType::Directory,
-        FileKind::Link => FileType::Symlink,
-        FileKind::Fifo => FileType::NamedPipe,
-        FileKind::Socket => FileType::Socket,
+fn answer(done: Answer<()>, reply: ReplyEmpty) {
+    match done {
+        Ok(()) => reply.ok(),
+        Err(error) => reply.error(error),
     }
 }
 
-fn time(nanos: i64) -> SystemTime {
-    let distance = Duration::from_nanos(nanos.unsigned_abs());
-    if nanos < 0 { UNIX_EPOCH - distance } else { UNIX_EPOCH + distance }
-}
-
-fn attributes(metadata: &Metadata) -> FileAttr {
-    let bytes = if metadata.chunk_bytes == 0 { metadata.size } else { metadata.allocated };
-    FileAttr {
-        ino: INodeNo(metadata.inode),
-        size: metadata.size,
-        blocks: bytes.div_ceil(BLOCK_BYTES),
-        atime: time(metadata.mtime),
-        mtime: time(metadata.mtime),
-        ctime: time(metadata.ctime),
-        crtime: UNIX_EPOCH,
-        kind: kind(metadata.kind),
-        perm: metadata.mode as u16, // at most 0o7777
-        nlink: if metadata.is_directory() { 2 } else { 1 },
-        uid: metadata.uid,
-        gid: metadata.gid,
-        rdev: 0,
-        blksize: 4096,
-        flags: 0,
-    }
+fn is_set(flags: OpenFlags, flag: OFlags) -> bool {
+    OFlags::from_bits_retain(flags.0 as u32).contains(flag)
 }
 
 /// Answers with an extended attribute, or with its length if the caller has no room yet.
@@ -122,11 +182,19 @@ fn answer_xattr(found: Result<Vec<u8>>, room: u32, reply: ReplyXattr) {
 }
 
 impl Filesystem for FileSystem {
-    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        match self.inodes.lookup(parent.0, name.as_bytes()) {
-            Ok(metadata) => reply.entry(&self.lifetime(&metadata), &attributes(&metadata), Generation(0)),
-            Err(error) => reply.error(errno(error)),
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        if !self.is_read_only {
+            // The kernel drops pages when size or time have changed by another way than the mount, and names the
+            // truncation in `open`: it is committed with the new content. A kernel without them has no FUSE that this
+            // crate works with.
+            let wanted = InitFlags::FUSE_AUTO_INVAL_DATA | InitFlags::FUSE_ATOMIC_O_TRUNC;
+            config.add_capabilities(wanted).map_err(|_| io::ErrorKind::Unsupported)?;
         }
+        Ok(())
+    }
+
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        self.answer_entry(self.inodes.lookup(parent.0, name.as_bytes()).map_err(errno), reply);
     }
 
     fn forget(&self, _: &Request, inode: INodeNo, lookups: u64) {
@@ -135,13 +203,44 @@ impl Filesystem for FileSystem {
     }
 
     fn getattr(&self, _: &Request, inode: INodeNo, handle: Option<FileHandle>, reply: ReplyAttr) {
-        if let Some(open) = handle.and_then(|handle| self.open.find(handle.0)) {
-            let lifetime = if open.caching == Caching::Bypass { Duration::ZERO } else { FRESH };
-            return reply.attr(&lifetime, &attributes(&open.file.metadata()));
+        let open = handle.and_then(|handle| self.open.files.find(handle.0));
+        if let Some(OpenFile::Pinned(pinned)) = open.as_deref() {
+            let lifetime = if pinned.caching == Caching::Bypass { Duration::ZERO } else { FRESH };
+            return reply.attr(&lifetime, &file_attributes(&pinned.metadata, self.owner));
         }
         match self.inodes.stat(inode.0) {
-            Ok(metadata) => reply.attr(&self.lifetime(&metadata), &attributes(&metadata)),
+            Ok(metadata) => reply.attr(&self.lifetime(&metadata), &file_attributes(&metadata, self.owner)),
             Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    fn setattr(
+        &self,
+        _: &Request,
+        inode: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        _: Option<TimeOrNow>,
+        mtime: Option<TimeOrNow>,
+        _: Option<SystemTime>,
+        handle: Option<FileHandle>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let attributes = changed_attributes(mode, uid, gid, mtime);
+        let set = size.map_or(Ok(()), |size| self.set_length(inode.0, size, handle));
+        let set = set.and_then(|()| match attributes == SetAttributes::new() {
+            true => Ok(()),
+            false => self.inodes.set_attributes(inode.0, &attributes).map_err(errno),
+        });
+        match set.and_then(|()| self.inodes.stat(inode.0).map_err(errno)) {
+            Ok(metadata) => reply.attr(&FRESH, &file_attributes(&metadata, self.owner)),
+            Err(error) => reply.error(error),
         }
     }
 
@@ -152,16 +251,95 @@ impl Filesystem for FileSystem {
         }
     }
 
-    fn open(&self, _: &Request, inode: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        match self.open_file(inode.0) {
-            Ok((handle, caching)) => reply.opened(
-                FileHandle(handle),
-                match caching {
-                    Caching::Keep => FopenFlags::FOPEN_KEEP_CACHE,
-                    Caching::Begin => FopenFlags::empty(),
-                    Caching::Bypass => FopenFlags::FOPEN_DIRECT_IO,
-                },
-            ),
+    fn mknod(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, _: u32, _: u32, reply: ReplyEntry) {
+        let Some(kind) = node_kind(mode) else { return reply.error(Errno::EPERM) };
+        let created = self.attributes_in(request, parent, mode, kind).and_then(|attributes| {
+            self.inodes.create_node(parent.0, name.as_bytes(), kind, &attributes).map_err(errno)
+        });
+        self.answer_entry(created, reply);
+    }
+
+    fn mkdir(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, _: u32, reply: ReplyEntry) {
+        let created = self
+            .attributes_in(request, parent, mode, FileKind::Directory)
+            .and_then(|attributes| self.inodes.mkdir(parent.0, name.as_bytes(), &attributes).map_err(errno));
+        self.answer_entry(created, reply);
+    }
+
+    fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
+        let target = target.as_os_str().as_bytes();
+        let created = self
+            .attributes_in(request, parent, 0o777, FileKind::Link)
+            .and_then(|attributes| self.inodes.symlink(target, parent.0, name.as_bytes(), &attributes).map_err(errno));
+        self.answer_entry(created, reply);
+    }
+
+    fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        answer(self.inodes.remove(parent.0, name.as_bytes()).map_err(errno), reply);
+    }
+
+    fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        answer(self.inodes.remove_dir(parent.0, name.as_bytes()).map_err(errno), reply);
+    }
+
+    fn rename(
+        &self,
+        _: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        new_parent: INodeNo,
+        new_name: &OsStr,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        let mode = match flags {
+            RenameFlags::RENAME_NOREPLACE => RenameMode::NoReplace,
+            RenameFlags::RENAME_EXCHANGE => RenameMode::Exchange,
+            _ if flags.is_empty() => RenameMode::Replace,
+            _ => return reply.error(Errno::EINVAL),
+        };
+        let renamed = self.inodes.rename((parent.0, name.as_bytes()), (new_parent.0, new_name.as_bytes()), mode);
+        let renamed = renamed.map_err(|error| match error.kind() {
+            ErrorKind::TooLarge => Errno::EXDEV, // the caller copies the tree
+            _ => errno(error),
+        });
+        answer(renamed, reply);
+    }
+
+    fn link(&self, _: &Request, _: INodeNo, _: INodeNo, _: &OsStr, reply: ReplyEntry) {
+        reply.error(Errno::EPERM); // as `link` reports that a file system has no hard links
+    }
+
+    fn create(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _: u32,
+        flags: i32,
+        reply: ReplyCreate,
+    ) {
+        let flags = OpenFlags(flags);
+        let is_new = is_set(flags, OFlags::EXCL);
+        let opened = self.attributes_in(request, parent, mode, FileKind::File).and_then(|attributes| {
+            let options = OpenOptions::new().read(true).write(true).truncate(is_set(flags, OFlags::TRUNC));
+            let options = options.create(true).create_new(is_new).attributes(attributes);
+            self.inodes.open_in(parent.0, name.as_bytes(), &options).map_err(errno)
+        });
+        match opened {
+            Ok(file) => {
+                let attributes = file_attributes(&file.metadata(), self.owner);
+                let handle = FileHandle(self.open.files.add(OpenFile::Live(file)));
+                reply.created(&FRESH, &attributes, Generation(0), handle, FopenFlags::FOPEN_KEEP_CACHE);
+            }
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn open(&self, _: &Request, inode: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        match self.open_file(inode.0, flags) {
+            Ok((file, flags)) => reply.opened(FileHandle(self.open.files.add(file)), flags),
             Err(error) => reply.error(error),
         }
     }
@@ -177,16 +355,62 @@ impl Filesystem for FileSystem {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let Some(open) = self.open.find(handle.0) else { return reply.error(Errno::EBADF) };
-        if open.caching == Caching::Begin {
-            self.contents.begin(inode.0);
+        let read = |length: u64, read: &dyn Fn(&mut [u8]) -> Result<usize>| {
+            let mut bytes = vec![0; length.saturating_sub(offset).min(size.into()) as usize];
+            let length = read(&mut bytes).map_err(errno)?;
+            bytes.truncate(length);
+            Ok(bytes)
+        };
+        let bytes = match self.open.files.find(handle.0).as_deref() {
+            Some(OpenFile::Live(file)) => read(file.metadata().size, &|out| file.read_at(out, offset)),
+            Some(OpenFile::Pinned(pinned)) => self.pinned(inode.0, pinned).and_then(|file| {
+                if pinned.caching == Caching::Begin {
+                    self.contents.begin(inode.0);
+                }
+                read(pinned.metadata.size, &|out| file.read_at(out, offset))
+            }),
+            None => Err(Errno::EBADF),
+        };
+        match bytes {
+            Ok(bytes) => reply.data(&bytes),
+            Err(error) => reply.error(error),
         }
-        let left = open.file.metadata().size.saturating_sub(offset);
-        let mut bytes = vec![0; left.min(size.into()) as usize];
-        match open.file.read_at(&mut bytes, offset) {
-            Ok(length) => reply.data(&bytes[..length]),
-            Err(error) => reply.error(errno(error)),
+    }
+
+    fn write(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        bytes: &[u8],
+        write_flags: WriteFlags,
+        flags: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        // Pages of a mapping are written through any handle of the file, at their own place.
+        let is_mapped = write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
+        let written = self.live(handle, |file| match is_set(flags, OFlags::APPEND) && !is_mapped {
+            true => file.append(bytes).map(drop),
+            false => file.write_at(bytes, offset),
+        });
+        match written {
+            Ok(()) => reply.written(bytes.len() as u32), // the kernel sends less than 4 GiB
+            Err(error) => reply.error(error),
         }
+    }
+
+    fn flush(&self, _: &Request, _: INodeNo, handle: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        answer(self.live(handle, File::flush), reply);
+    }
+
+    fn fsync(&self, _: &Request, _: INodeNo, handle: FileHandle, _: bool, reply: ReplyEmpty) {
+        answer(self.live(handle, File::sync), reply);
+    }
+
+    fn fsyncdir(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        answer(self.files.sync().map_err(errno), reply);
     }
 
     fn release(
@@ -199,20 +423,27 @@ impl Filesystem for FileSystem {
         _: bool,
         reply: ReplyEmpty,
     ) {
-        if self.open.remove(handle.0).is_some_and(|open| open.caching != Caching::Bypass) {
+        if let Some(OpenFile::Pinned(pinned)) = self.open.files.remove(handle.0).as_deref()
+            && pinned.caching != Caching::Bypass
+        {
             self.contents.close(inode.0);
         }
         reply.ok();
     }
 
-    fn lseek(&self, _: &Request, _: INodeNo, handle: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
+    fn lseek(&self, _: &Request, inode: INodeNo, handle: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
         const SEEK_DATA: i32 = 3;
         const SEEK_HOLE: i32 = 4;
-        let Some(open) = self.open.find(handle.0) else { return reply.error(Errno::EBADF) };
         let Ok(from) = u64::try_from(offset) else { return reply.error(Errno::ENXIO) };
-        let found = match whence {
-            SEEK_DATA => open.file.next_data(from),
-            SEEK_HOLE => open.file.next_hole(from),
+        let found = match (self.open.files.find(handle.0).as_deref(), whence) {
+            (None, _) => return reply.error(Errno::EBADF),
+            (Some(OpenFile::Live(file)), SEEK_DATA) => file.next_data(from),
+            (Some(OpenFile::Live(file)), SEEK_HOLE) => file.next_hole(from),
+            (Some(OpenFile::Pinned(pinned)), SEEK_DATA | SEEK_HOLE) => match self.pinned(inode.0, pinned) {
+                Ok(file) if whence == SEEK_DATA => file.next_data(from),
+                Ok(file) => file.next_hole(from),
+                Err(error) => return reply.error(error),
+            },
             _ => return reply.error(Errno::EINVAL),
         };
         match found.and_then(|place| i64::try_from(place).ok()) {
@@ -222,15 +453,25 @@ impl Filesystem for FileSystem {
     }
 
     fn opendir(&self, _: &Request, inode: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        let opened = self.inodes.path(inode.0).and_then(|path| OpenDirectory::open(self.files.snapshot(), path));
-        match opened {
-            Ok(directory) => reply.opened(FileHandle(self.directories.add(directory)), FopenFlags::empty()),
-            Err(error) => reply.error(errno(error)),
+        match self.open_directory(inode.0) {
+            Ok(directory) => {
+                let handle = self.open.directories.add(Lease::new(directory));
+                reply.opened(FileHandle(handle), FopenFlags::empty());
+            }
+            Err(error) => reply.error(error),
         }
     }
 
     fn readdir(&self, _: &Request, inode: INodeNo, handle: FileHandle, offset: u64, mut reply: ReplyDirectory) {
-        let Some(directory) = self.directories.find(handle.0) else { return reply.error(Errno::EBADF) };
+        let Some(directory) = self.open.directories.find(handle.0) else { return reply.error(Errno::EBADF) };
+        let directory = directory.value(|| match offset {
+            0 => self.open_directory(inode.0),
+            _ => Err(Errno::ESTALE), // the ordinals were those of the snapshot that was given back
+        });
+        let directory = match directory {
+            Ok(directory) => directory,
+            Err(error) => return reply.error(error),
+        };
         let mut has_entries = false;
         for (ordinal, name) in [".", ".."].into_iter().enumerate().skip(offset.min(DOTS) as usize) {
             if reply.add(inode, ordinal as u64 + 1, FileType::Directory, name) {
@@ -240,7 +481,8 @@ impl Filesystem for FileSystem {
         }
         let read = directory.read(offset.saturating_sub(DOTS), |ordinal, entry| {
             let name = OsStr::from_bytes(&entry.name);
-            let is_full = reply.add(INodeNo(entry.metadata.inode), ordinal + DOTS + 1, kind(entry.metadata.kind), name);
+            let is_full =
+                reply.add(INodeNo(entry.metadata.inode), ordinal + DOTS + 1, file_type(entry.metadata.kind), name);
             has_entries |= !is_full;
             !is_full
         });
@@ -252,7 +494,7 @@ impl Filesystem for FileSystem {
     }
 
     fn releasedir(&self, _: &Request, _: INodeNo, handle: FileHandle, _: OpenFlags, reply: ReplyEmpty) {
-        self.directories.remove(handle.0);
+        self.open.directories.remove(handle.0);
         reply.ok();
     }
 
@@ -273,10 +515,28 @@ impl Filesystem for FileSystem {
     }
 
     fn getxattr(&self, _: &Request, inode: INodeNo, name: &OsStr, room: u32, reply: ReplyXattr) {
-        answer_xattr(self.xattr(inode.0, name), room, reply);
+        answer_xattr(self.inodes.xattr(inode.0, name.as_bytes()), room, reply);
     }
 
     fn listxattr(&self, _: &Request, inode: INodeNo, room: u32, reply: ReplyXattr) {
-        answer_xattr(self.xattrs(inode.0), room, reply);
+        let names = self.inodes.xattrs(inode.0);
+        let ended = |names: Vec<Vec<u8>>| names.into_iter().flat_map(|name| [name, vec![0]]).flatten().collect();
+        answer_xattr(names.map(ended), room, reply);
+    }
+
+    fn setxattr(&self, _: &Request, inode: INodeNo, name: &OsStr, value: &[u8], flags: i32, _: u32, reply: ReplyEmpty) {
+        if name.as_bytes().starts_with(SYSTEM_ATTRIBUTES) {
+            return reply.error(Errno::EOPNOTSUPP);
+        }
+        let mode = match XattrFlags::from_bits_retain(flags as u32) {
+            XattrFlags::CREATE => XattrMode::Create,
+            XattrFlags::REPLACE => XattrMode::Replace,
+            _ => XattrMode::Set,
+        };
+        answer(self.inodes.set_xattr(inode.0, name.as_bytes(), value, mode).map_err(errno), reply);
+    }
+
+    fn removexattr(&self, _: &Request, inode: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        answer(self.inodes.remove_xattr(inode.0, name.as_bytes()).map_err(errno), reply);
     }
 }

@@ -1,9 +1,12 @@
-//! Open files and directories. Each keeps the snapshot that it was opened at.
+//! Open files and directories. Directories, and the files of a mount for reading, keep the snapshot that they were
+//! opened at. One that is not used for a time gives its snapshot back.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
-use waxseal_files::{DirEntry, EntityTag, List, Metadata, Result, Snapshot, SnapshotFile};
+use waxseal_files::{DirEntry, EntityTag, File, List, Metadata, Result, Snapshot, SnapshotFile};
 
 /// A table of what is open, by the numbers that the kernel gets.
 pub(crate) struct Handles<T> {
@@ -28,6 +31,83 @@ impl<T> Handles<T> {
 
     pub(crate) fn remove(&self, number: u64) -> Option<Arc<T>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).1.remove(&number)
+    }
+
+    fn all(&self) -> Vec<Arc<T>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).1.values().cloned().collect()
+    }
+}
+
+/// Everything that is open.
+pub(crate) struct OpenHandles {
+    pub(crate) files: Handles<OpenFile>,
+    pub(crate) directories: Handles<Lease<OpenDirectory>>,
+}
+
+impl OpenHandles {
+    pub(crate) fn new() -> OpenHandles {
+        OpenHandles { files: Handles::new(), directories: Handles::new() }
+    }
+
+    /// Gives the snapshots back of what was not used since a time.
+    pub(crate) fn give_back_idle(&self, since: Instant) {
+        self.directories.all().iter().for_each(|directory| directory.give_back(since));
+        for file in self.files.all() {
+            if let OpenFile::Pinned(pinned) = &*file {
+                pinned.lease.give_back(since);
+            }
+        }
+    }
+
+    /// Commits the changes of files that are open. Returns the first error, after trying all.
+    pub(crate) fn flush(&self) -> Result<()> {
+        let mut flushed = Ok(());
+        for file in self.files.all() {
+            if let OpenFile::Live(file) = &*file {
+                flushed = flushed.and(file.flush());
+            }
+        }
+        flushed
+    }
+}
+
+impl fmt::Debug for OpenHandles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "OpenHandles({} files, {} directories)", self.files.all().len(), self.directories.all().len())
+    }
+}
+
+/// A value that holds a snapshot, until it was not used for a time.
+pub(crate) struct Lease<T> {
+    state: Mutex<LeaseState<T>>,
+}
+
+struct LeaseState<T> {
+    value: Option<Arc<T>>,
+    used: Instant,
+}
+
+impl<T> Lease<T> {
+    pub(crate) fn new(value: T) -> Lease<T> {
+        Lease { state: Mutex::new(LeaseState { value: Some(Arc::new(value)), used: Instant::now() }) }
+    }
+
+    /// Returns the value. `renew` returns one in place of a value that was given back.
+    pub(crate) fn value<E>(&self, renew: impl FnOnce() -> std::result::Result<T, E>) -> std::result::Result<Arc<T>, E> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.used = Instant::now();
+        let value = match state.value.take() {
+            Some(value) => value,
+            None => Arc::new(renew()?),
+        };
+        Ok(Arc::clone(state.value.insert(value)))
+    }
+
+    fn give_back(&self, since: Instant) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.used < since {
+            state.value = None;
+        }
     }
 }
 
@@ -58,8 +138,7 @@ struct Seen {
 
 impl Contents {
     /// Adds a handle, unless it has to bypass the pages.
-    pub(crate) fn open(&self, file: &SnapshotFile) -> Caching {
-        let metadata = file.metadata();
+    pub(crate) fn open(&self, metadata: &Metadata) -> Caching {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let content = seen.entry(metadata.inode).or_insert(Seen { tag: None, open: 0, is_begun: false });
         let caching = match (content.tag == metadata.etag(), content.open) {
@@ -107,8 +186,17 @@ impl Contents {
 }
 
 /// An open file.
-pub(crate) struct OpenFile {
-    pub(crate) file: SnapshotFile,
+pub(crate) enum OpenFile {
+    /// Of a mount for writing: the file as it is, with changes that wait in memory.
+    Live(File),
+    /// Of a mount for reading: the content that it was opened with.
+    Pinned(PinnedFile),
+}
+
+/// A file of one point in time.
+pub(crate) struct PinnedFile {
+    pub(crate) lease: Lease<SnapshotFile>,
+    pub(crate) metadata: Metadata,
     pub(crate) caching: Caching,
 }
 

@@ -1,7 +1,9 @@
-//! A file store as a file system of Linux, by FUSE, for reading.
+//! A file store as a file system of Linux, by FUSE.
 //!
-//! [`Mounted::mount`] mounts a store, and [`Mounted::wait`] serves it until a signal or `umount`. An open file or
-//! directory is of one point in time. Attributes and names are looked up again after a second.
+//! [`Mounted::mount`] mounts a store, and [`Mounted::wait`] serves it until a signal or `umount`. A store that is open
+//! for writing is mounted for writing: all handles of a file share its content, and flush, `fsync` and close commit the
+//! changes. In one that is open for reading, an open file is of one point in time. An open directory is so in both.
+//! Attributes and names are looked up again after a second.
 //!
 //! The crate uses the public interface of `waxseal-files` alone. Modules import from lower lines only:
 //!
@@ -9,6 +11,7 @@
 //! mounted      mounts, waits, unmounts
 //! file_system  answers the kernel
 //! handles      open files and directories
+//! attributes   converts attributes between kernel and store
 //! ```
 
 #![cfg(target_os = "linux")]
@@ -17,6 +20,7 @@
     reason = "a mount is of the system's own files, and waits on a thread of its own"
 )]
 
+mod attributes;
 mod file_system;
 mod handles;
 mod mounted;

@@ -4,10 +4,12 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
+use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -15,10 +17,11 @@ use tokio::sync::oneshot;
 use waxseal_files::FileStore;
 
 use crate::file_system::FileSystem;
+use crate::handles::OpenHandles;
 
-/// Threads that answer the kernel.
-const THREADS: usize = 4;
-/// How often a store that another process writes is looked at again.
+/// Threads that answer the kernel. One that makes changes durable answers nothing else meanwhile.
+const THREADS: usize = 8;
+/// How often a store that another process writes is looked at again, and what is open for snapshots to give back.
 const REFRESH: Duration = Duration::from_secs(1);
 /// How long the session may take to end after the directory is unmounted.
 const GRACE: Duration = Duration::from_secs(2);
@@ -26,7 +29,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// How a store is mounted.
 #[derive(Debug)]
 pub struct MountOptions {
-    /// The files.
+    /// The files. The mount is for writing if their store is open for writing.
     pub files: FileStore,
     /// The directory of the store.
     pub store: PathBuf,
@@ -34,6 +37,9 @@ pub struct MountOptions {
     pub directory: PathBuf,
     /// Other users may use the mount, too. The kernel checks the permissions of the files.
     pub allow_other: bool,
+    /// A handle that was not used for this time gives its snapshot back. Reading it fails with `ESTALE` then, unless
+    /// the content is the same or the directory is read from its start.
+    pub idle: Duration,
 }
 
 /// A store that is mounted.
@@ -43,23 +49,27 @@ pub struct Mounted {
     signals: [Signal; 3],
     files: FileStore,
     directory: PathBuf,
+    idle: Duration,
+    open: Arc<OpenHandles>,
     unmounter: SessionUnmounter,
     session: JoinHandle<io::Result<()>>,
     ended: oneshot::Receiver<()>,
 }
 
 impl Mounted {
-    /// Mounts a store for reading. A mount that a killed process has left is removed first. From here on, SIGTERM,
-    /// SIGINT and SIGHUP end [`wait`](Mounted::wait) alone. Errors: the directory does not exist or is a mount point,
-    /// or FUSE is not permitted.
+    /// Mounts a store. A mount that a killed process has left is removed first. From here on, SIGTERM, SIGINT and SIGHUP
+    /// end [`wait`](Mounted::wait) alone. Errors: the directory does not exist or is a mount point, or FUSE is not
+    /// permitted.
     pub fn mount(options: MountOptions) -> io::Result<Mounted> {
-        let MountOptions { files, store, directory, allow_other } = options;
+        let MountOptions { files, store, directory, allow_other, idle } = options;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let signals = {
             let _entered = runtime.enter();
             [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?, signal(SignalKind::hangup())?]
         };
-        if rustix::fs::stat(&directory).err() == Some(Errno::NOTCONN) {
+        // Without the flag the kernel answers for a second after the process has been killed.
+        let asked = rustix::fs::statx(CWD, &directory, AtFlags::STATX_FORCE_SYNC, StatxFlags::BASIC_STATS);
+        if asked.err() == Some(Errno::NOTCONN) {
             detach(&directory)?;
         }
         if is_mount_point(&directory)? {
@@ -67,7 +77,7 @@ impl Mounted {
         }
         let mut config = Config::default();
         config.mount_options = vec![
-            MountOption::RO,
+            if files.db().is_read_only() { MountOption::RO } else { MountOption::RW },
             MountOption::NoDev,
             MountOption::NoSuid,
             MountOption::DefaultPermissions,
@@ -76,7 +86,8 @@ impl Mounted {
         ];
         config.acl = if allow_other { SessionACL::All } else { SessionACL::Owner };
         config.n_threads = Some(THREADS);
-        let file_system = FileSystem::new(files.clone(), File::open(&store)?);
+        let open = Arc::new(OpenHandles::new());
+        let file_system = FileSystem::new(files.clone(), File::open(&store)?, Arc::clone(&open));
         let mut session = Session::new(file_system, &directory, &config)?;
         let unmounter = session.unmount_callable();
         let (end, ended) = oneshot::channel();
@@ -85,13 +96,13 @@ impl Mounted {
             let _ = end.send(()); // nobody waits any more
             outcome
         })?;
-        Ok(Mounted { runtime, signals, files, directory, unmounter, session, ended })
+        Ok(Mounted { runtime, signals, files, directory, idle, open, unmounter, session, ended })
     }
 
     /// Serves until SIGTERM, SIGINT or SIGHUP, and unmounts then, or until the directory is unmounted. Files that are
-    /// open then fail with `ENOTCONN`.
+    /// open then fail with `ENOTCONN`, after a commit of their changes.
     pub fn wait(mut self) -> io::Result<()> {
-        let Mounted { runtime, signals, files, ended, .. } = &mut self;
+        let Mounted { runtime, signals, files, ended, open, idle, .. } = &mut self;
         let [terminate, interrupt, hang_up] = signals;
         let is_unmounted = runtime.block_on(async {
             loop {
@@ -102,6 +113,9 @@ impl Mounted {
                     _ = &mut *ended => return true,
                     () = tokio::time::sleep(REFRESH) => {}
                 }
+                if let Some(since) = Instant::now().checked_sub(*idle) {
+                    open.give_back_idle(since);
+                }
                 if files.db().is_read_only() {
                     let _ = files.db().refresh(); // a failure leaves the state that was seen last
                 }
@@ -110,17 +124,17 @@ impl Mounted {
         if is_unmounted { joined(self.session) } else { self.unmount() }
     }
 
-    /// Unmounts the directory, also while files are open: they fail with `ENOTCONN` once the process ends.
+    /// Unmounts the directory, also while files are open: their changes are committed, and they fail with `ENOTCONN` once
+    /// the process ends.
     pub fn unmount(self) -> io::Result<()> {
-        let Mounted { runtime, directory, mut unmounter, session, ended, .. } = self;
+        let Mounted { runtime, directory, open, mut unmounter, session, ended, .. } = self;
         if unmounter.unmount().is_err() {
             detach(&directory)?; // files are open
         }
         // Open files keep the session, which then ends with the process.
-        match runtime.block_on(async { tokio::time::timeout(GRACE, ended).await }) {
-            Ok(_) => joined(session),
-            Err(_) => Ok(()),
-        }
+        let is_ended = runtime.block_on(async { tokio::time::timeout(GRACE, ended).await }).is_ok();
+        open.flush()?;
+        if is_ended { joined(session) } else { Ok(()) }
     }
 }
 
@@ -130,8 +144,12 @@ fn joined(session: JoinHandle<io::Result<()>>) -> io::Result<()> {
 
 /// Returns true if something is mounted at a directory.
 fn is_mount_point(directory: &Path) -> io::Result<bool> {
+    let status = rustix::fs::statx(CWD, directory, AtFlags::NO_AUTOMOUNT, StatxFlags::empty())?;
+    if status.stx_attributes_mask.contains(StatxAttributes::MOUNT_ROOT) {
+        return Ok(status.stx_attributes.contains(StatxAttributes::MOUNT_ROOT));
+    }
+    // Before Linux 5.8. The root is the directory above itself.
     let (own, above) = (rustix::fs::stat(directory)?, rustix::fs::stat(directory.join(".."))?);
-    // The root is the directory above itself.
     Ok(own.st_dev != above.st_dev || own.st_ino == above.st_ino)
 }
 

@@ -12,22 +12,33 @@ pub(crate) fn mount(_: &Args, _: &MountArgs, _: &mut Output) -> Result<Exit, Fai
 /// Serves the mount until a signal, or until it is unmounted. Prints a line once it is there.
 #[cfg(all(feature = "mount", target_os = "linux"))]
 pub(crate) fn mount(args: &Args, mount: &MountArgs, output: &mut Output) -> Result<Exit, Failure> {
+    use std::time::Duration;
+
     use serde_json::json;
+    use waxseal_http::{Server, ServerOptions};
     use waxseal_mount::{MountOptions, Mounted};
 
     use super::location::{Access, Location, open_files, store_of_url};
 
-    let MountArgs { store, directory, read_only, allow_other } = mount;
-    if !read_only {
-        return Err(Failure::usage("this version mounts for reading").explain("say --read-only"));
-    }
+    let MountArgs { store, directory, read_only, allow_other, idle } = mount;
     let store = store_of_url(store);
     let stored = Location::Stored { store: store.clone(), path: Vec::new(), exists: true };
     Location::Local(directory.clone()).check_apart(&stored, None)?;
-    let files = open_files(args, &store, Access::Read)?;
+    let files = open_files(args, &store, if *read_only { Access::Read } else { Access::Change })?;
     let db = files.db().clone();
     let failed = |error| Failure::io(directory.display(), error);
-    let options = MountOptions { files, store: store.clone(), directory: directory.clone(), allow_other: *allow_other };
+    // Others change the files of a store that this process has open for writing through its socket.
+    let socket =
+        ServerOptions { files: files.clone(), listen: None, token: None, socket_directory: Some(store.clone()) };
+    let served = (!read_only).then(|| Server::bind(socket)).transpose();
+    let served = served.map_err(|error| Failure::io(store.display(), error))?;
+    let options = MountOptions {
+        files,
+        store: store.clone(),
+        directory: directory.clone(),
+        allow_other: *allow_other,
+        idle: Duration::from_secs(*idle),
+    };
     let mounted = Mounted::mount(options).map_err(failed)?;
     let mut announce = || -> Result<(), Failure> {
         output.line(format!("mounted {} at {}", store.display(), directory.display()))?;
@@ -39,7 +50,11 @@ pub(crate) fn mount(args: &Args, mount: &MountArgs, output: &mut Output) -> Resu
         let _ = mounted.unmount(); // the first failure is the one to report
         return Err(failure);
     }
-    mounted.wait().map_err(failed)?;
+    let ended = match served {
+        Some(server) => server.run_beside(|| mounted.wait()),
+        None => mounted.wait(),
+    };
+    ended.map_err(failed)?;
     db.close()?;
     Ok(Exit::Ok)
 }

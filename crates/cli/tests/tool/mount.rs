@@ -2,12 +2,15 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{BufRead, BufReader, ErrorKind, Read};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
 
+use rustix::fs::{CWD, RenameFlags, SeekFrom, XattrFlags};
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::Tool;
@@ -18,8 +21,18 @@ struct Mount {
 }
 
 impl Mount {
-    /// Mounts the store at the directory `mnt`. `None` on a machine without FUSE.
+    /// Mounts the store at the directory `mnt`, for reading. `None` on a machine without FUSE.
     fn start(tool: &Tool) -> Option<Mount> {
+        Mount::start_with(tool, &["--read-only"])
+    }
+
+    /// Mounts a new store for writing.
+    fn writable(tool: &Tool) -> Option<Mount> {
+        tool.with_files(|files| files.sync().unwrap());
+        Mount::start_with(tool, &[])
+    }
+
+    fn start_with(tool: &Tool, options: &[&str]) -> Option<Mount> {
         if !Path::new("/dev/fuse").exists() {
             eprintln!("skipped: there is no /dev/fuse");
             return None;
@@ -27,7 +40,7 @@ impl Mount {
         let _ = fs::create_dir(tool.path("mnt")); // it exists, or is a mount that has lost its process
         let mut command = Command::new(env!("CARGO_BIN_EXE_waxseal"));
         command.args([OsStr::new("mount"), tool.path("store").as_os_str(), tool.path("mnt").as_os_str()]);
-        let mut child = command.arg("--read-only").stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = command.args(options).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         assert!(line.starts_with("mounted "), "{line}");
@@ -61,7 +74,7 @@ fn a_mounted_tree_is_the_tree() {
     fs::write(tree.join("script"), "#!/bin/sh\n").unwrap();
     fs::set_permissions(tree.join("script"), fs::Permissions::from_mode(0o755)).unwrap();
     symlink("many/file-7", tree.join("link")).unwrap();
-    rustix::fs::setxattr(tree.join("large"), "user.of", b"a file", rustix::fs::XattrFlags::empty()).unwrap();
+    rustix::fs::setxattr(tree.join("large"), "user.of", b"a file", XattrFlags::empty()).unwrap();
     tool.ok(&["fs", "put", &tool.local("tree"), &tool.url("")]);
     let Some(mount) = Mount::start(&tool) else { return };
     let diff = Command::new("diff").args(["-r", "--no-dereference"]).args([&tree, &mounted]).output().unwrap();
@@ -110,7 +123,7 @@ fn a_mount_that_has_lost_its_process_is_replaced() {
     let Some(mount) = Mount::start(&tool) else { return };
     assert!(!mount.signal(Signal::KILL).success());
     let error = fs::read(tool.path("mnt/file")).unwrap_err();
-    assert_eq!(rustix::io::Errno::from_io_error(&error), Some(rustix::io::Errno::NOTCONN));
+    assert_eq!(Errno::from_io_error(&error), Some(Errno::NOTCONN));
     let mount = Mount::start(&tool).unwrap();
     assert_eq!(fs::read(tool.path("mnt/file")).unwrap(), b"content");
     // A user may unmount it, too.
@@ -119,6 +132,347 @@ fn a_mount_that_has_lost_its_process_is_replaced() {
     assert!(mount.child.wait().unwrap().success());
     let missing = tool.run(&["mount", &tool.local("store"), &tool.local("absent"), "--read-only"]);
     assert_eq!(missing.status.code(), Some(4));
-    assert_eq!(tool.code(&["mount", &tool.local("store"), &tool.local("mnt")]), 1, "not for writing");
     assert_eq!(tool.code(&["mount", &tool.local("store"), &tool.local("store"), "--read-only"]), 1);
+}
+
+#[test]
+fn a_mount_point_is_not_mounted_over() {
+    let tool = Tool::new();
+    tool.with_files(|files| files.write("file", "content").unwrap());
+    let Some(_mount) = Mount::start(&tool) else { return };
+    assert_eq!(tool.code(&["mount", &tool.local("store"), &tool.local("mnt"), "--read-only"]), 4);
+    // A directory of the same file system, which has the same device number.
+    fs::create_dir(tool.path("bound")).unwrap();
+    let bind = Command::new("mount").arg("--bind").args([tool.path("bound"), tool.path("bound")]).output().unwrap();
+    if !bind.status.success() {
+        eprintln!("skipped: no bind mount, {bind:?}");
+        return;
+    }
+    let code = tool.code(&["mount", &tool.local("store"), &tool.local("bound"), "--read-only"]);
+    assert!(Command::new("umount").arg(tool.path("bound")).status().unwrap().success());
+    assert_eq!(code, 4);
+}
+
+/// Attributes of a newer content do not cut off those who read the older one.
+#[test]
+fn an_open_file_keeps_its_length() {
+    let tool = Tool::new();
+    let content = vec![b'x'; 1_000_000];
+    tool.with_files(|files| files.write("file", &content).unwrap());
+    let Some(_mount) = Mount::start(&tool) else { return };
+    let mut open = fs::File::open(tool.path("mnt/file")).unwrap();
+    open.read_exact(&mut [0; 10]).unwrap();
+    tool.with_files(|files| files.truncate("file", 10).unwrap()); // keeps the inode number
+    while fs::metadata(tool.path("mnt/file")).unwrap().len() != 10 {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let mut rest = Vec::new();
+    open.read_to_end(&mut rest).unwrap();
+    assert_eq!(rest.len(), content.len() - 10);
+    assert_eq!(fs::read(tool.path("mnt/file")).unwrap().len(), 10);
+}
+
+/// With `--idle 0` every look at what is open gives the snapshots back.
+#[test]
+fn what_is_idle_gives_its_snapshot_back() {
+    let tool = Tool::new();
+    let content = vec![b'x'; 4_000_000];
+    tool.with_files(|files| {
+        files.write("changed", &content).unwrap();
+        files.write("same", &content).unwrap();
+        files.mkdir("many").unwrap();
+        (0..2000).for_each(|number| files.write(format!("many/{number}"), "").unwrap());
+    });
+    let Some(_mount) = Mount::start_with(&tool, &["--read-only", "--idle", "0"]) else { return };
+    let open = |name: &str| {
+        let file = fs::File::open(tool.path("mnt").join(name)).unwrap();
+        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Random).unwrap(); // each page is a request
+        file
+    };
+    let (changed, same, many) = (open("changed"), open("same"), fs::File::open(tool.path("mnt/many")).unwrap());
+    tool.with_files(|files| files.append("changed", "y").unwrap());
+    let mut page = [0; 4096];
+    let (mut file_error, mut directory_error) = (None, None);
+    let mut room = [std::mem::MaybeUninit::uninit(); 256];
+    for number in 0.. {
+        same.read_exact_at(&mut page, number * 4096).unwrap();
+        file_error = file_error.or(changed.read_exact_at(&mut page, number * 4096).err());
+        if directory_error.is_none() {
+            let mut entries = rustix::fs::RawDir::new(&many, &mut room);
+            directory_error = entries.next().and_then(Result::err);
+        }
+        if file_error.is_some() && directory_error.is_some() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(file_error.unwrap().raw_os_error(), Some(Errno::STALE.raw_os_error()));
+    assert_eq!(directory_error.unwrap(), Errno::STALE);
+    // From its start the directory is read as it is now.
+    rustix::fs::seek(&many, SeekFrom::Start(0)).unwrap();
+    let mut entries = rustix::fs::RawDir::new(&many, &mut room);
+    assert!(entries.next().unwrap().is_ok());
+}
+
+/// Checks the store of a mount that has ended.
+fn check(tool: &Tool) {
+    tool.ok(&["fs", "fsck", &tool.url("")]);
+    tool.ok(&["fs", "verify", &tool.url("")]);
+}
+
+fn errno<T>(result: io::Result<T>) -> Errno {
+    let error = result.err().expect("an error");
+    Errno::from_io_error(&error).unwrap()
+}
+
+#[test]
+fn files_change_through_the_mount() {
+    let tool = Tool::new();
+    let Some(mount) = Mount::writable(&tool) else { return };
+    let at = |name: &str| tool.path("mnt").join(name);
+    fs::create_dir(at("dir")).unwrap();
+    let content: Vec<u8> = (0..700_000u32).map(|number| (number % 251) as u8).collect();
+    fs::write(at("dir/file"), &content).unwrap();
+    assert_eq!(fs::read(at("dir/file")).unwrap(), content);
+    let both = fs::File::options().read(true).write(true).open(at("dir/file")).unwrap();
+    both.write_all_at(b"in place", 300_000).unwrap();
+    let mut append = fs::File::options().append(true).open(at("dir/file")).unwrap();
+    append.write_all(b"the end").unwrap();
+    let mut found = [0; 7];
+    both.read_exact_at(&mut found, 700_000).unwrap();
+    assert_eq!((&found, both.metadata().unwrap().len()), (b"the end", 700_007));
+    both.set_len(700_003).unwrap();
+    assert_eq!(fs::metadata(at("dir/file")).unwrap().len(), 700_003, "also before a flush");
+    both.sync_all().unwrap();
+    let expected = [&content[..300_000], b"in place", &content[300_008..], b"the"].concat();
+    assert_eq!(fs::read(at("dir/file")).unwrap(), expected);
+    // Holes.
+    let sparse = fs::File::create(at("sparse")).unwrap();
+    sparse.write_all_at(b"x", 1 << 30).unwrap();
+    sparse.sync_all().unwrap();
+    let data = rustix::fs::seek(&sparse, SeekFrom::Data(0)).unwrap();
+    assert!(data > 1 << 29 && data <= 1 << 30, "{data}");
+    assert!(sparse.metadata().unwrap().blocks() < 2048);
+    // Attributes.
+    fs::set_permissions(at("dir/file"), fs::Permissions::from_mode(0o4710)).unwrap();
+    let time = SystemTime::UNIX_EPOCH + Duration::new(1_000_000_000, 123_456_789);
+    both.set_modified(time).unwrap();
+    rustix::fs::setxattr(at("dir/file"), "user.of", b"a file", XattrFlags::CREATE).unwrap();
+    let again = rustix::fs::setxattr(at("dir/file"), "user.of", b"a file", XattrFlags::CREATE);
+    assert_eq!(again, Err(Errno::EXIST));
+    rustix::fs::setxattr(at("dir/file"), "user.other", b"", XattrFlags::empty()).unwrap();
+    rustix::fs::removexattr(at("dir/file"), "user.other").unwrap();
+    assert_eq!(rustix::fs::removexattr(at("dir/file"), "user.other"), Err(Errno::NODATA));
+    let metadata = fs::metadata(at("dir/file")).unwrap();
+    assert_eq!((metadata.mode() & 0o7777, metadata.modified().unwrap()), (0o4710, time));
+    // A file that is open without a name.
+    let named = fs::File::options().read(true).write(true).create_new(true).open(at("unnamed")).unwrap();
+    named.write_all_at(b"kept", 0).unwrap();
+    fs::remove_file(at("unnamed")).unwrap();
+    named.set_permissions(fs::Permissions::from_mode(0o600)).unwrap();
+    named.write_all_at(&content, 4).unwrap();
+    named.sync_all().unwrap();
+    named.set_len(10).unwrap();
+    let (mut kept, metadata) = ([0; 10], named.metadata().unwrap());
+    named.read_exact_at(&mut kept, 0).unwrap();
+    assert_eq!((metadata.nlink(), metadata.len(), metadata.mode() & 0o777), (0, 10, 0o600));
+    assert_eq!(kept, [&b"kept"[..], &content[..6]].concat()[..]);
+    // Renames, with files that are open.
+    fs::write(at("other"), "other").unwrap();
+    let rename = |from: &str, to: &str, flags| rustix::fs::renameat_with(CWD, at(from), CWD, at(to), flags);
+    assert_eq!(rename("other", "dir/file", RenameFlags::NOREPLACE), Err(Errno::EXIST));
+    rename("other", "dir", RenameFlags::EXCHANGE).unwrap();
+    assert_eq!(fs::read(at("dir")).unwrap(), b"other");
+    both.write_all_at(b"moved", 0).unwrap();
+    fs::rename(at("other"), at("moved")).unwrap();
+    both.sync_all().unwrap();
+    assert_eq!(fs::read(at("moved/file")).unwrap()[..5], *b"moved");
+    fs::write(at("replaced"), "new").unwrap();
+    fs::rename(at("replaced"), at("dir")).unwrap();
+    assert_eq!(fs::read(at("dir")).unwrap(), b"new");
+    // Other kinds, and what is refused.
+    symlink("moved/file", at("link")).unwrap();
+    assert_eq!(fs::read_link(at("link")).unwrap(), Path::new("moved/file"));
+    assert_eq!(fs::metadata(at("link")).unwrap().len(), 700_003);
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(CWD, at("fifo"), rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    assert!(fs::metadata(at("fifo")).unwrap().file_type().is_fifo());
+    assert_eq!(errno(fs::hard_link(at("dir"), at("hard"))), Errno::PERM);
+    assert_eq!(errno(fs::create_dir(at("moved"))), Errno::EXIST);
+    assert_eq!(errno(fs::remove_dir(at("moved"))), Errno::NOTEMPTY);
+    assert_eq!(errno(fs::write(at(&"n".repeat(256)), "")), Errno::NAMETOOLONG);
+    assert_eq!(errno(fs::rename(at("moved"), at("moved/below"))), Errno::INVAL);
+    fs::remove_file(at("fifo")).unwrap();
+    fs::create_dir(at("empty")).unwrap();
+    fs::remove_dir(at("empty")).unwrap();
+    // Changes of files that are open when a signal ends the mount.
+    both.write_all_at(b"at last", 0).unwrap();
+    assert!(mount.signal(Signal::TERM).success());
+    check(&tool);
+    assert!(tool.ok(&["fs", "cat", &tool.url("moved/file")]) == [b"at last", &expected[7..]].concat());
+    assert_eq!(tool.text(&["fs", "ls", &tool.url("")]), "dir\nlink\nmoved/\nsparse\n");
+}
+
+/// The verbs of `fs` change a store that is mounted for writing, and no other process writes it.
+#[test]
+fn a_mounted_store_is_changed_beside_the_mount() {
+    let tool = Tool::new();
+    let Some(mount) = Mount::writable(&tool) else { return };
+    let file = tool.path("mnt/file");
+    fs::write(&file, "through the mount").unwrap();
+    assert_eq!(tool.ok(&["fs", "cat", &tool.url("file")]), b"through the mount");
+    fs::write(tool.path("local"), "through the socket").unwrap();
+    tool.ok(&["fs", "put", &tool.local("local"), &tool.url("file")]);
+    while fs::read_to_string(&file).unwrap() != "through the socket" {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(tool.code(&["put", "key", "value"]), 5);
+    fs::create_dir(tool.path("other")).unwrap();
+    assert_eq!(tool.code(&["mount", &tool.local("store"), &tool.local("other")]), 5);
+    assert!(mount.signal(Signal::INT).success());
+    assert!(!tool.path("store/files.sock").exists());
+}
+
+/// Runs a program in the mount. `false` if it is not installed.
+fn run(directory: &Path, program: &str, args: &[&str]) -> bool {
+    match Command::new(program).args(args).current_dir(directory).output() {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            eprintln!("skipped: {program} is not installed");
+            false
+        }
+        output => {
+            let output = output.unwrap();
+            assert!(output.status.success(), "{program} {args:?}: {output:?}");
+            true
+        }
+    }
+}
+
+#[test]
+fn git_and_sqlite_work_in_a_mount() {
+    let tool = Tool::new();
+    let Some(mount) = Mount::writable(&tool) else { return };
+    let (local, mounted) = (tool.path("local"), tool.path("mnt"));
+    fs::create_dir(&local).unwrap();
+    let git = |directory: &Path, args: &[&str]| {
+        let identity = ["-c", "user.name=n", "-c", "user.email=e@x", "-c", "init.defaultBranch=main"];
+        run(directory, "git", &[&identity, args].concat())
+    };
+    if git(&local, &["init", "-q"]) {
+        for number in 0..100 {
+            fs::write(local.join(format!("file-{number}")), format!("{number}\n").repeat(number * 10)).unwrap();
+        }
+        symlink("file-1", local.join("link")).unwrap();
+        git(&local, &["add", "."]);
+        git(&local, &["commit", "-q", "-m", "first"]);
+        git(&mounted, &["clone", "-q", "--no-local", local.to_str().unwrap(), "clone"]);
+        let clone = mounted.join("clone");
+        fs::write(clone.join("file-2"), "changed").unwrap();
+        git(&clone, &["commit", "-q", "-a", "-m", "second"]);
+        git(&clone, &["gc", "-q"]);
+        git(&clone, &["fsck", "--strict", "--full"]);
+        git(&clone, &["diff", "--exit-code"]);
+    }
+    let script = "
+import sqlite3
+for mode in ('delete', 'truncate', 'persist'):
+    db = sqlite3.connect('rows.db')
+    db.execute('pragma journal_mode=' + mode)
+    db.execute('create table if not exists rows (id integer primary key, value blob)')
+    for start in range(0, 3000, 1000):
+        with db:
+            db.executemany('insert or replace into rows values (?, ?)', ((n, bytes(n % 900)) for n in range(start, start + 1000)))
+    db.execute('begin'); db.execute('delete from rows'); db.rollback()
+    assert db.execute('select count(*), sum(length(value)) from rows').fetchone() == (3000, sum(n % 900 for n in range(3000)))
+    db.execute('vacuum')
+    assert db.execute('pragma integrity_check').fetchall() == [('ok',)]
+    db.close()
+import mmap
+with open('mapped', 'w+b') as file:
+    file.truncate(1 << 20)
+    with mmap.mmap(file.fileno(), 0) as mapped:
+        mapped[500000:500006] = b'mapped'
+        mapped.flush()
+assert open('mapped', 'rb').read()[500000:500006] == b'mapped'
+";
+    run(&mounted, "python3", &["-c", script]);
+    assert!(mount.signal(Signal::TERM).success());
+    check(&tool);
+}
+
+/// The content of a file of the kill test in one of its versions.
+fn version(file: usize, number: u64) -> Vec<u8> {
+    let length = 200_000 + 100_000 * file + (number as usize * 4099) % 50_000;
+    let word = (number * 16 + file as u64).to_le_bytes();
+    word.iter().copied().cycle().take(length).collect()
+}
+
+/// Writes versions of a file, each with a sync, until the mount has lost its process. `confirmed` is the last version
+/// that was synced.
+fn write_until_killed(directory: &Path, file: usize, confirmed: &AtomicU64) {
+    let path = directory.join(file.to_string());
+    let write = |number: u64| -> io::Result<()> {
+        let content = version(file, number);
+        match file {
+            // In place: the ends of both versions differ.
+            0 | 1 => {
+                let open = fs::File::options().write(true).open(&path)?;
+                open.set_len(content.len() as u64)?;
+                content.chunks(65_536).enumerate().try_for_each(|(part, bytes)| {
+                    open.write_all_at(bytes, part as u64 * 65_536) // a part is smaller than a chunk
+                })?;
+                open.sync_all()
+            }
+            // From empty.
+            2 => {
+                let mut open = fs::File::create(&path)?;
+                open.write_all(&content)?;
+                open.sync_all()
+            }
+            // As editors do it.
+            _ => {
+                let new = directory.join(format!("{file}.new"));
+                let mut open = fs::File::create(&new)?;
+                open.write_all(&content)?;
+                open.sync_all()?;
+                fs::rename(&new, &path)?;
+                fs::File::open(directory)?.sync_all()
+            }
+        }
+    };
+    for number in 1.. {
+        if write(number).is_err() {
+            return;
+        }
+        confirmed.store(number, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_killed_mount_leaves_each_file_old_or_new() {
+    let tool = Tool::new();
+    let Some(mut mount) = Mount::writable(&tool) else { return };
+    let directory = tool.path("mnt");
+    for round in 0..3 {
+        (0..4).for_each(|file| fs::write(directory.join(file.to_string()), version(file, 0)).unwrap());
+        let confirmed = [const { AtomicU64::new(0) }; 4];
+        std::thread::scope(|scope| {
+            for (file, confirmed) in confirmed.iter().enumerate() {
+                let directory = &directory;
+                scope.spawn(move || write_until_killed(directory, file, confirmed));
+            }
+            while confirmed.iter().any(|number| number.load(Ordering::Relaxed) < 2) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            std::thread::sleep(Duration::from_millis(23 * round)); // not always at the same step
+            assert!(!mount.signal(Signal::KILL).success());
+        });
+        check(&tool);
+        mount = Mount::start_with(&tool, &[]).unwrap();
+        for (file, number) in confirmed.into_iter().map(AtomicU64::into_inner).enumerate() {
+            let found = fs::read(directory.join(file.to_string())).unwrap();
+            let is_known = [number, number + 1].into_iter().any(|number| found == version(file, number));
+            assert!(is_known, "round {round}, file {file}: {} bytes after version {number}", found.len());
+        }
+    }
 }
