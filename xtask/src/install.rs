@@ -224,6 +224,9 @@ fn build(root: &Path, profile: &str) -> Result<PathBuf, String> {
     let mut cargo = Command::new(crate::cargo());
     cargo.args(["build", "--quiet", "--locked", "--profile", profile]).current_dir(root);
     cargo.args(LIBRARIES.iter().flat_map(|library| ["-p", library.package])).args(["-p", "waxseal-cli"]);
+    if profile == "test" {
+        cargo.args(["--features", crate::python::TOOL_FEATURES]); // as all builds for tests
+    }
     match cargo.status() {
         Ok(status) if status.success() => {}
         Ok(status) => return Err(format!("cargo build ended with {status}")),

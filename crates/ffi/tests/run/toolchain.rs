@@ -106,7 +106,9 @@ fn build(root: &Path) -> Result<PathBuf, String> {
     let target = built.parent().ok_or("this test stands nowhere")?;
     let profile = if built.file_name() == Some(OsStr::new("release")) { "release" } else { "test" };
     let mut command = cargo();
-    command.args(["build", "--quiet", "--locked", "-p", "waxseal-ffi", "--profile", profile, "--target-dir"]);
+    command.args(["build", "--quiet", "--locked", "-p", "waxseal-ffi", "--profile", profile]);
+    // With the tool, so that the engine is not compiled again for this build.
+    command.args(["-p", "waxseal-cli", "--features", "waxseal-cli/serve,waxseal-cli/mount", "--target-dir"]);
     succeeded(command.arg(target).current_dir(root))?;
     Ok(built)
 }

@@ -454,7 +454,7 @@ fn runs_are_written_beside_the_rows_that_follow() {
             let number = if is_sorted { n } else { n * 7919 % 3000 };
             (record(number, n).0, format!("{n} {}", "v".repeat(n % 9 * 40)).into_bytes())
         };
-        let (before, files) = (rows_of(&db), table_files(dir.path()));
+        let (before, files) = (rows_of(&db), data_bytes(dir.path()));
         let load = |fill: &mut dyn FnMut(&mut BulkLoad<'_>, usize) -> Result<()>| {
             db.bulk_load(&default(&db), &mut |load| {
                 (0..count).try_for_each(|n| {
@@ -467,7 +467,7 @@ fn runs_are_written_beside_the_rows_that_follow() {
         load(&mut |_, n| if n == count - 2 { Err(Error::invalid("the source failed")) } else { Ok(()) }).unwrap_err();
         let panics = || load(&mut |_, n| if n == count - 2 { panic!("the source panics") } else { Ok(()) });
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).unwrap_err();
-        assert_eq!((rows_of(&db), table_files(dir.path())), (before.clone(), files));
+        assert_eq!((rows_of(&db), data_bytes(dir.path())), (before.clone(), files));
         let expected = (0..count).map(row).collect::<std::collections::BTreeMap<_, _>>();
         assert_eq!(load(&mut |_, _| Ok(())).unwrap().records, expected.len() as u64);
         let expected: std::collections::BTreeMap<_, _> = before.into_iter().chain(expected).collect();
@@ -516,10 +516,10 @@ fn a_failed_run_fails_the_load() {
     assert_eq!(data_files(&sim, &dir), files_named(&db));
 }
 
-fn table_files(dir: &Path) -> Vec<PathBuf> {
-    let mut files: Vec<_> = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.retain(|path| path.extension().is_some_and(|extension| extension == "tbl" || extension == "blob"));
-    files.sort();
+/// The tables and value files of a store in a real directory.
+fn data_bytes(dir: &Path) -> std::collections::BTreeMap<String, Vec<u8>> {
+    let mut files = real_bytes(dir);
+    files.retain(|name, _| name.ends_with(".tbl") || name.ends_with(".val"));
     files
 }
 
