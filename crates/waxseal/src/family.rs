@@ -4,9 +4,11 @@ use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use waxseal_lsm::compaction_filter::CompactionFilter;
 use waxseal_lsm::db::At;
 use waxseal_lsm::error::Result;
 use waxseal_lsm::options::{CfOptions, Verify};
+use waxseal_lsm::table_property::TableProperty;
 use waxseal_meta::Seal;
 use waxseal_meta::reading::Meta;
 
@@ -67,6 +69,39 @@ impl ColumnFamily {
     /// ```
     pub fn update_options(&self, mut change: impl FnMut(&mut CfOptions) -> Result<()>) -> Result<()> {
         self.inner.update_family_options(&self.family, &mut change)
+    }
+
+    /// Gives the family other [properties of tables](crate::TableProperty) while the store is open, and another
+    /// [compaction filter](crate::CompactionFilter) unless `filter` is `None`. Flushes and compactions that begin after the
+    /// call use them. Tables that exist stay as they are: [`files_with`](ColumnFamily::files_with) finds all of those that
+    /// were written without a property.
+    ///
+    /// The store records the name of the filter, which costs two fsyncs if the name is new. Give the functions again at
+    /// the next open.
+    ///
+    /// Errors: `Invalid` for names that options refuse, and for one of the store's own families. Nothing changes then.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// use waxseal::{CompactionFilter, FilterDecision, TableProperty};
+    ///
+    /// # let users = waxseal::Db::memory()?.column_family("users")?;
+    /// let firsts = TableProperty::new("firsts", |_key, value, add| {
+    ///     add(&value[..1]);
+    ///     Ok(())
+    /// });
+    /// let drop_x = CompactionFilter::new("drop x", |_key, value| {
+    ///     Ok(if value[0] == b'x' { FilterDecision::Drop } else { FilterDecision::Keep })
+    /// });
+    /// users.set_functions(Some(drop_x), vec![firsts])?;
+    /// users.put("a", "x")?;
+    /// users.compact_with("firsts", "x")?;
+    /// assert_eq!(users.get("a")?, None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn set_functions(&self, filter: Option<CompactionFilter>, properties: Vec<TableProperty>) -> Result<()> {
+        self.inner.set_family_functions(&self.family, filter, properties)
     }
 
     /// Sets a key to a value, with the store's durability.

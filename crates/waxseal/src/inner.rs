@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use waxseal_lsm::batch::Batch as Operations;
+use waxseal_lsm::compaction_filter::CompactionFilter;
 use waxseal_lsm::db::{self as engine, At, Condition, Family, Precondition};
 use waxseal_lsm::env::Env;
 use waxseal_lsm::error::{Error, ErrorKind, Result};
@@ -15,6 +16,7 @@ use waxseal_lsm::options::{CfOptions, Durability, ReadSettings};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::read::{CursorBounds, UserCursor};
 use waxseal_lsm::record::Record;
+use waxseal_lsm::table_property::TableProperty;
 use waxseal_meta::Sealer;
 use waxseal_registry::{Session as Who, StampVerb, is_watched};
 
@@ -190,6 +192,17 @@ impl Inner {
         self.note(family);
         self.policies.note_explicit(family.name());
         Ok(())
+    }
+
+    pub(crate) fn set_family_functions(
+        &self,
+        family: &Family,
+        filter: Option<CompactionFilter>,
+        properties: Vec<TableProperty>,
+    ) -> Result<()> {
+        self.check(family)?;
+        refuse_system(family.name())?;
+        self.engine.set_functions(family, filter, properties)
     }
 
     pub(crate) fn drop_column_family(&self, name: &str, who: &Who) -> Result<()> {

@@ -177,3 +177,41 @@ fn invalid_properties_are_refused() {
     assert_eq!(*db.create_column_family("rows", twice).unwrap_err().kind(), ErrorKind::Invalid);
     assert!(db.column_families().iter().all(|family| family.name() != "rows"));
 }
+
+/// The functions of a family that is open are replaced, and a store keeps the name of the filter only.
+#[test]
+fn functions_are_given_to_a_family_that_is_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store");
+    let (db, cf) = reopened(&path);
+    fill(&db, &cf, &[("a", "x")]);
+    cf.set_functions(Some(without_x()), vec![columns()]).unwrap();
+    fill(&db, &cf, &[("b", "y")]);
+    assert_eq!(found(&cf, "q"), args(&["a"]), "the table without the property");
+    cf.compact_with("columns", "x").unwrap();
+    assert_eq!((cf.get("a").unwrap(), found(&cf, "x"), found(&cf, "y")), (None, args(&[]), args(&["b"])));
+    cf.set_options(CfOptions { level0_tables: 8, ..(*cf.options()).clone() }).unwrap();
+    fill(&db, &cf, &[("c", "z")]);
+    assert_eq!(found(&cf, "q"), args(&[]), "other options leave the functions");
+    cf.set_functions(None, Vec::new()).unwrap();
+    assert_eq!(cf.options().compaction_filter.as_ref().map(CompactionFilter::name), Some("without x"));
+    fill(&db, &cf, &[("d", "x")]);
+    assert_eq!(found(&cf, "q"), args(&["d"]));
+    for (filter, properties) in [
+        (Some(CompactionFilter::by_key("", |_| Ok(FilterDecision::Drop))), Vec::new()),
+        (None, vec![columns(), columns()]),
+    ] {
+        assert_eq!(*cf.set_functions(filter, properties).unwrap_err().kind(), ErrorKind::Invalid);
+    }
+    drop(cf);
+    db.close().unwrap();
+    let (db, cf) = reopened(&path);
+    assert_eq!(cf.options().compaction_filter.as_ref().map(CompactionFilter::name), Some("without x"));
+    cf.compact().unwrap();
+    assert_eq!(cf.get("d").unwrap().unwrap(), "x", "a name without a function");
+    cf.set_functions(Some(without_x()), vec![columns()]).unwrap();
+    cf.compact().unwrap();
+    assert_eq!((cf.get("d").unwrap(), db.column_families().len()), (None, 2));
+    db.close().unwrap();
+    assert_eq!(*cf.set_functions(None, Vec::new()).unwrap_err().kind(), ErrorKind::Closed);
+}

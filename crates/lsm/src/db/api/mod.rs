@@ -24,6 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::batch::Batch;
+use crate::compaction_filter::CompactionFilter;
 use crate::db::jobs::ddl;
 use crate::db::open::inner::{StoreHandle, StoreInner, forked};
 use crate::db::open::opening::Parts;
@@ -44,6 +45,7 @@ use crate::options::{CfOptions, Durability, Settings};
 use crate::read::CursorBounds;
 use crate::record::Seqno;
 use crate::seam::{Companions, Emitted, MAX_LINE_BYTES};
+use crate::table_property::TableProperty;
 use crate::version::{Edit, EditChange};
 use crate::wal::{EpochChange, Precondition};
 use metrics::{FamilyMetrics, Metrics};
@@ -461,6 +463,26 @@ impl Db {
         options.validate()?;
         family.check_options(&options)?;
         ddl::change_options(inner.flusher(), family, options)
+    }
+
+    /// Gives a family other table properties while the store is open, and another compaction filter unless that is `None`.
+    /// Compactions and flushes that begin later call them. Tables that exist stay as they are. The store records the
+    /// filter's name: if it is new, the call costs two fsyncs. The functions themselves are not recorded.
+    ///
+    /// Fails with `Invalid`, and changes nothing, for names that options refuse.
+    pub fn set_functions(
+        &self,
+        family: &Family,
+        filter: Option<CompactionFilter>,
+        properties: Vec<TableProperty>,
+    ) -> Result<()> {
+        let (inner, _) = self.writable()?;
+        let _job = inner.flusher().job()?;
+        let mut options = (*family.options()).clone();
+        options.compaction_filter = filter.clone().or(options.compaction_filter);
+        options.table_properties.clone_from(&properties);
+        options.validate()?;
+        ddl::change_functions(inner.flusher(), family, filter, properties)
     }
 
     /// Returns the format level of the store: what its files may hold. For a read-only store, as of the last refresh.

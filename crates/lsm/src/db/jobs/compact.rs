@@ -260,7 +260,7 @@ impl Compactor {
                     for table in summary.levels[BOTTOM].iter_mut().filter(|table| !taken.is_kept(table.number)) {
                         table.hidden = hidden.get(&table.number).copied().unwrap_or(0);
                     }
-                    if family.compaction_filter().is_some_and(CompactionFilter::is_known) {
+                    if family.compaction_filter().is_some_and(|filter| filter.is_known()) {
                         let seen = horizon.boundaries.last().copied().unwrap_or(0);
                         let bottom = summary.levels[BOTTOM].iter_mut();
                         bottom.for_each(|table| table.may_filter = table.greatest_seqno > seen);
@@ -451,13 +451,16 @@ impl Compactor {
             &self.catalog().claims.resting(self.context().now_nanos()),
         );
         stale.extend(chosen);
-        let filter = family.compaction_filter().filter(|filter| filter.is_known());
+        let filter = family.compaction_filter().filter(CompactionFilter::is_known);
+        let filter = filter.as_ref();
         // Lasts until the edit is visible. A snapshot is either older than the horizon, or finds that a pass runs.
         let _filtering = filter.map(|_| FilteringPass::begin(self.catalog()));
-        let (written, through) = match self.merge_once(family, plan, (summary, inputs), &stale, false) {
+        let (written, through) = match self.merge_once(family, plan, (summary, inputs), (&stale, filter), false) {
             // The damage may have occurred in memory or during a file read. Retry once with verified inputs; then
             // quarantine the damaged table, and record that.
-            Err(error) if error.is_corruption() => self.merge_once(family, plan, (summary, inputs), &stale, true)?,
+            Err(error) if error.is_corruption() => {
+                self.merge_once(family, plan, (summary, inputs), (&stale, filter), true)?
+            }
             // Moving values needs disk space too, so retry without it.
             Err(error)
                 if error.is_out_of_space()
@@ -465,7 +468,7 @@ impl Compactor {
                     && chosen.is_empty()
                     && inputs.iter().any(|(_, table)| points_into(table.meta(), &stale)) =>
             {
-                self.merge_once(family, plan, (summary, inputs), &BTreeSet::new(), false)?
+                self.merge_once(family, plan, (summary, inputs), (&BTreeSet::new(), filter), false)?
             }
             outcome => outcome?,
         };
@@ -568,7 +571,7 @@ impl Compactor {
         family: &Family,
         plan: &CompactionPlan,
         (summary, inputs): (&MergeView, &[Input]),
-        collects: &BTreeSet<Uid>,
+        (collects, filter): (&BTreeSet<Uid>, Option<&CompactionFilter>),
         checks_inputs: bool,
     ) -> Result<(PassResult, u64)> {
         let MergeView { levels, lost_ranges, range_deletes } = summary;
@@ -612,7 +615,6 @@ impl Compactor {
         let operator = family.merge_operator().filter(|operator| operator.is_known());
         let merges = operator.map(|operator| MergeRule { operator, is_whole: &is_whole });
         let is_hidden_or_fenced = |key: &[u8]| is_fenced(key) || is_hidden(key);
-        let filter = family.compaction_filter().filter(|filter| filter.is_known());
         let filters = filter.map(|filter| FilterRule { filter, is_hidden: &is_hidden_or_fenced });
         let pass = PassOptions {
             carried,

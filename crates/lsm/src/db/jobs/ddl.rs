@@ -19,6 +19,7 @@ use super::level0::Level0;
 use super::quarantine::quarantine_ends;
 use super::redo::{queue_redone, records_from_log};
 use super::rows::{Received, emit_alone, remove_tables, take_given, write_given};
+use crate::compaction_filter::CompactionFilter;
 use crate::db::catalog::view_change::Replaced;
 use crate::db::notify::lanes::Lane;
 use crate::db::state::family::{Family, MemtableShape, TableLevels};
@@ -35,6 +36,7 @@ use crate::options::CfOptions;
 use crate::planted;
 use crate::record::Seqno;
 use crate::seam::{Emitted, EngineEvent};
+use crate::table_property::TableProperty;
 use crate::version::{self, Edit, EditChange};
 use crate::wal::EpochChange;
 
@@ -101,6 +103,30 @@ pub(in crate::db) fn raise_format_level(flusher: &Flusher, level: FormatLevel) -
     }
     flusher.write_path().sync_log()?; // I15
     flusher.catalog().install(Edit::from(vec![EditChange::FormatLevel(level)]), None)
+}
+
+/// Changes the functions of a family; without a filter, the present one stays. Only the name of another filter is
+/// written. The caller has checked the functions.
+pub(in crate::db) fn change_functions(
+    flusher: &Flusher,
+    family: &Family,
+    filter: Option<CompactionFilter>,
+    table_properties: Vec<TableProperty>,
+) -> Result<()> {
+    if family.is_dropped() {
+        return Err(Error::invalid(format!("the family {:?} was dropped", family.name())));
+    }
+    let now = family.options();
+    let own = now.compaction_filter.as_ref().map(CompactionFilter::name);
+    if let Some(filter) = filter.as_ref().filter(|filter| own != Some(filter.name())) {
+        let change = EditChange::CompactionFilterNamed { family: family.id(), name: filter.name().to_owned() };
+        flusher.write_path().sync_log()?; // I15
+        flusher.catalog().install(Edit::from(vec![change]), None)?;
+    }
+    let compaction_filter = filter.or_else(|| now.compaction_filter.clone());
+    family.replace_options(CfOptions { compaction_filter, table_properties, ..(*now).clone() });
+    flusher.write_path().separation.note_options(flusher.catalog().families().all());
+    Ok(())
 }
 
 /// Changes options of a family. The caller has checked them.

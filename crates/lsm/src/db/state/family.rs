@@ -446,8 +446,8 @@ impl Family {
         self.0.options.merge_operator()
     }
 
-    /// Returns the filter of compactions.
-    pub(in crate::db) fn compaction_filter(&self) -> Option<&CompactionFilter> {
+    /// Returns the filter of compactions that begin now.
+    pub(in crate::db) fn compaction_filter(&self) -> Option<CompactionFilter> {
         self.0.options.compaction_filter()
     }
 

@@ -1,8 +1,9 @@
 //! The options of an open family. Some of them may change.
 //!
-//! Holds: order, merge operator, compaction filter, table properties, filter policy, system number and `key_ends_in_seqno` stay as they were
-//!        when the family was opened. The other options are replaced as a whole. Values that every read or write needs
-//!        are copied into atomics, so that neither takes a lock or counts a reference.
+//! Holds: order, merge operator, filter policy, system number and `key_ends_in_seqno` stay as they were when the family was
+//!        opened. Compaction filter and table properties change by `Db::set_functions` alone. The other options are
+//!        replaced as a whole. Values that every read or write needs are copied into atomics, so that neither takes a
+//!        lock or counts a reference.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -76,9 +77,8 @@ impl LiveOptions {
 
     /// Returns `new` with those parts of these options that stay: what has only a name to compare is kept as it is.
     pub(super) fn with_fixed(&self, new: CfOptions) -> CfOptions {
-        let CfOptions {
-            order, merge_operator, compaction_filter, table_properties, filter_policy, part_blocks, ..
-        } = self.fixed.clone();
+        let CfOptions { order, merge_operator, filter_policy, part_blocks, .. } = self.fixed.clone();
+        let CfOptions { compaction_filter, table_properties, .. } = (*self.current()).clone();
         CfOptions { order, merge_operator, compaction_filter, table_properties, filter_policy, part_blocks, ..new }
     }
 
@@ -92,8 +92,8 @@ impl LiveOptions {
         self.fixed.merge_operator.as_ref()
     }
 
-    pub(super) fn compaction_filter(&self) -> Option<&CompactionFilter> {
-        self.fixed.compaction_filter.as_ref()
+    pub(super) fn compaction_filter(&self) -> Option<CompactionFilter> {
+        self.current.load().compaction_filter.clone()
     }
 
     #[inline]
