@@ -49,6 +49,22 @@ class Index:
         self.columns = [(cursor.varint(), cursor.u8()) for _ in range(cursor.varint())]
 
 
+class Purged:
+    """The value of a record `p` of the catalogue."""
+
+    def __init__(self, record):
+        c = Cursor(record, "purged column")
+        version(c)
+        self.name, self.through = c.bytes().decode(), c.varint()
+        self.indexes = [c.varint() for _ in range(c.varint())]
+        self.purged_at = int.from_bytes(c.take(8), "little", signed=True)
+        certified = c.u8()
+        if certified > 1:
+            raise c.damage(f"truth value {certified}")
+        self.certified_at = int.from_bytes(c.take(8), "little", signed=True) if certified else None
+        c.finish()
+
+
 class Schema:
     """The value of a record `t` or `h` of the catalogue."""
 

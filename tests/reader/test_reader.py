@@ -923,6 +923,16 @@ class Tables(unittest.TestCase):
             history = b"h" + schema.id.to_bytes(4, "big") + schema.version.to_bytes(8, "big")
             self.assertEqual(tables.Schema(catalogue[history]).name, schema.name)
 
+    def test_the_record_of_a_purged_column_is_read(self):
+        # The example of docs/format-tables.md, section 6.
+        record = bytes.fromhex("01 05 67 65 6E 72 65 AC 02 02 01 C8 01 FE FF FF FF FF FF FF FF 01 02 01 00 00 00 00 00 00")
+        column = tables.Purged(record)
+        found = column.name, column.through, column.indexes, column.purged_at, column.certified_at
+        self.assertEqual(found, ("genre", 300, [1, 200], -2, 258))
+        for wrong in record[:-1], record + b"\0", record[:21] + b"\2" + record[22:]:
+            with self.assertRaises(Damage):
+                tables.Purged(wrong)
+
     def test_another_version_and_a_wrong_token_are_refused(self):
         schema = next(tables.Schema(v) for k, v in self.families["waxseal_tables"] if k == b"t\0\0\0\x01")
         key, value = self.families["waxseal_tables-1-rows"][0]

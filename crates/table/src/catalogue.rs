@@ -1,12 +1,14 @@
 //! The catalogue: which tables a store has, and their schemas. docs/format-tables.md, section 6.
 //!
 //! The first byte of a key says what the record is: `n` the id of a table's name, `t` the schema of a table, `h` an
-//! earlier or the present version of a schema, `c` the counter of table ids.
+//! earlier or the present version of a schema, `p` a purged column, `c` the counter of table ids.
 
-use waxseal::{Batch, CfOptions, ColumnFamily, Db, Snapshot, Transaction};
+use waxseal::{Batch, CfOptions, ColumnFamily, Db, Slice, Snapshot, Transaction};
 
 use crate::codec::Reader;
 use crate::error::{Error, ErrorKind, Result};
+use crate::packed::ColumnId;
+use crate::purged_column::PurgedColumn;
 use crate::schema::TableName;
 use crate::schema_record::{TableId, TableRecord};
 
@@ -17,6 +19,7 @@ const COUNTER_KEY: &[u8] = b"c";
 const NAME: u8 = b'n';
 const TABLE: u8 = b't';
 const HISTORY: u8 = b'h';
+const PURGED: u8 = b'p';
 
 /// Reads and writes the catalogue's records.
 #[derive(Clone)]
@@ -123,6 +126,27 @@ impl Catalogue {
         rows.map(|row| TableRecord::decode(&row?.1)).collect()
     }
 
+    /// Adds the record of a purged column to a batch.
+    pub(crate) fn put_purged(&self, batch: &mut Batch, table: TableId, column: &PurgedColumn) -> Result<()> {
+        let mut key = purged_prefix(table);
+        put_id(&mut key, column.id);
+        batch.put(self.writable()?, key, column.encode());
+        Ok(())
+    }
+
+    /// Returns the columns that were purged from a table, by their ids.
+    pub(crate) fn purged(&self, table: TableId) -> Result<Vec<PurgedColumn>> {
+        let prefix = purged_prefix(table);
+        let rows = self.family.iter().flat_map(|family| family.prefix(&prefix));
+        let column = |row: waxseal::Result<(Slice, Slice)>| {
+            let (key, record) = row?;
+            let mut reader = Reader::new(key.get(prefix.len()..).unwrap_or_default());
+            let id = ColumnId::from_le_bytes(reader.array()?).swap_bytes();
+            PurgedColumn::decode(id, &record)
+        };
+        rows.map(column).collect()
+    }
+
     fn read(&self, key: &[u8], at: Option<&Snapshot>) -> Result<Option<Vec<u8>>> {
         let Some(family) = &self.family else { return Ok(None) };
         let found = match at {
@@ -172,8 +196,14 @@ fn history_key(id: TableId, version: u64) -> Vec<u8> {
     key
 }
 
+fn purged_prefix(table: TableId) -> Vec<u8> {
+    let mut prefix = vec![PURGED];
+    put_id(&mut prefix, table);
+    prefix
+}
+
 /// Appends an id in four bytes, most significant first.
-fn put_id(key: &mut Vec<u8>, id: TableId) {
+fn put_id(key: &mut Vec<u8>, id: u32) {
     key.extend_from_slice(&id.swap_bytes().to_le_bytes());
 }
 

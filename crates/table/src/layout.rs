@@ -520,19 +520,22 @@ impl Layout {
         group.is_ok_and(|group| self.groups.iter().any(|layout| layout.group.id == group && layout.group.is_repeated))
     }
 
-    /// Returns true if a record has a value of a column that is being purged. `suffix` is its key behind the row key.
-    pub(crate) fn has_purged(&self, suffix: &[u8], record: &[u8]) -> Result<bool> {
+    /// Returns true for a column that is being purged.
+    pub(crate) fn is_purging(&self, id: u32) -> bool {
+        self.by_id.get(&id).is_some_and(|index| self.column(*index).state == ColumnState::Purging)
+    }
+
+    /// Calls `visit` with the id of each column that a record has a value of, dynamic columns excepted. `suffix` is the
+    /// record's key behind the row key. Errors: `Corruption`, and `FormatTooNew` for a record of a newer version.
+    pub(crate) fn columns_of(&self, suffix: &[u8], record: &[u8], mut visit: impl FnMut(u32)) -> Result<()> {
         if split_suffix(suffix)?.0 == DYNAMIC {
-            return Ok(false);
+            return Ok(());
         }
         let mut packed = columns(record)?;
         while let Some(raw) = packed.next()? {
-            let index = self.by_id.get(&raw.id);
-            if index.is_none_or(|index| self.column(*index).state == ColumnState::Purging) {
-                return Ok(true);
-            }
+            visit(raw.id);
         }
-        Ok(false)
+        Ok(())
     }
 
     fn repeated_layout(&self, name: &str) -> Result<&GroupLayout> {

@@ -32,8 +32,9 @@
 //! ```text
 //! tables                     create, open, list and drop
 //! transaction                rows of several tables
+//! purge                      purge of dropped columns
 //! select, indexes            reads of many rows; build and verify indexes
-//! passes                     passes over all rows; purge of columns
+//! passes                     passes over all rows
 //! table                      writes and reads of single rows
 //! rows                       the rows of a select
 //! row_writer                 rows in a transaction of the store
@@ -42,10 +43,11 @@
 //! own_expiries               expiries that a transaction has written
 //! state                      what the handles of a table share
 //! catalogue                  names and schemas of tables
+//! row_functions              what flushes and compactions do with records
 //! key_range                  ranges of rows and of entries as ranges of keys
 //! layout                     rows as records
 //! filter, selection          conditions; columns that are read
-//! schema_record, alteration  schemas as bytes; changes of schemas
+//! schema_record, alteration, purged_column  schemas and purged columns as bytes; changes of schemas
 //! schema, row, changes, key_values   what callers write
 //! index                      definitions and entries of indexes
 //! packed, key                values and keys as bytes
@@ -72,7 +74,10 @@ mod layout;
 mod own_expiries;
 mod packed;
 mod passes;
+mod purge;
+mod purged_column;
 mod row;
+mod row_functions;
 mod row_reader;
 mod row_writer;
 mod rows;
@@ -99,7 +104,8 @@ pub use index::{Index, IndexInfo, IndexState};
 pub use indexes::IndexReport;
 pub use key::SortOrder;
 pub use key_values::{IntoKey, IntoKeyRange};
-pub use passes::PurgeReport;
+pub use purge::PurgeReport;
+pub use purged_column::PurgedColumn;
 pub use row::{GroupEntry, Row};
 pub use rows::Rows;
 pub use schema::{

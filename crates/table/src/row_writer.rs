@@ -3,7 +3,6 @@
 //! A record that is rewritten keeps its expiry, which is read at the transaction's snapshot: a record that expires
 //! meanwhile expires all the same. A commit of another expiry in between is a conflict.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use waxseal::meta::{EXPIRY, Expiry};
@@ -97,32 +96,6 @@ impl RowWriter<'_> {
             Some(entry) => self.put_entry(index, &entry, row_key, &|group| self.group_expiry(row_key, group)),
             None => Ok(()),
         }
-    }
-
-    /// Removes the values of purged columns from the records of a row. Returns the number of records that had some.
-    pub(crate) fn purge(&self, row_key: &[u8]) -> Result<u64> {
-        let mut records = self.records_of(row_key);
-        let mut found = Vec::new();
-        records.first()?;
-        while records.valid() {
-            if self.layout.has_purged(&records.key()[row_key.len()..], records.value())? {
-                found.push((records.key().to_vec(), records.value().to_vec()));
-            }
-            records.next()?;
-        }
-        for (key, old) in &found {
-            let is_default = key.len() == row_key.len();
-            match self.layout.apply(Some(old), &BTreeMap::new())? {
-                None if !is_default && !self.layout.is_entry(&key[row_key.len()..]) => {
-                    (&mut &*self).delete(self.rows, key)?;
-                }
-                new => {
-                    let new = new.unwrap_or_else(|| crate::packed::Packer::new().finish());
-                    (&mut &*self).put(self.rows, key, &new, self.expiry(key)?)?;
-                }
-            }
-        }
-        Ok(found.len() as u64)
     }
 
     /// Returns a cursor over the records of a row.

@@ -292,6 +292,11 @@ impl Schema {
         self.columns.iter().filter(|column| column.is_active())
     }
 
+    /// Returns the columns that were dropped and whose values are not purged yet.
+    pub fn dropped_columns(&self) -> impl Iterator<Item = &Column> {
+        self.columns.iter().filter(|column| !column.is_active())
+    }
+
     /// Returns the groups. The first one is `default`.
     pub fn groups(&self) -> &[Group] {
         &self.groups

@@ -12,6 +12,7 @@ use waxseal::{Batch, ColumnFamily, Db, Durability, Snapshot, StoreId};
 use crate::catalogue::{Catalogue, indexes_family, rows_family};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::Layout;
+use crate::row_functions::attach;
 use crate::schema_record::{TableId, TableRecord};
 
 /// The tables of a store.
@@ -58,6 +59,8 @@ pub(crate) struct TableState {
     pub(crate) rows: ColumnFamily,
     pub(crate) indexes: ColumnFamily,
     current: RwLock<Arc<Prepared>>,
+    /// Held by a purge of columns.
+    pub(crate) purging: Mutex<()>,
 }
 
 /// A layout and its schema record.
@@ -79,13 +82,12 @@ impl TableState {
             let found = store.db.column_families().into_iter().find(|family| family.name() == name);
             found.ok_or_else(|| Error::corruption(format!("the family {name:?} of the table does not exist")))
         };
-        Ok(TableState {
-            id: table.id,
-            store: store.clone(),
-            rows: family(rows_family(table.id))?,
-            indexes: family(indexes_family(table.id))?,
-            current: RwLock::new(Arc::new(Prepared::new(table))),
-        })
+        let (rows, indexes) = (family(rows_family(table.id))?, family(indexes_family(table.id))?);
+        let (id, store, prepared) = (table.id, store.clone(), Prepared::new(table));
+        if !store.db.is_read_only() {
+            attach(&rows, &indexes, &prepared.layout)?;
+        }
+        Ok(TableState { id, store, rows, indexes, current: RwLock::new(Arc::new(prepared)), purging: Mutex::default() })
     }
 
     /// Locks the schema for a write.

@@ -2,7 +2,7 @@
 
 use waxseal::Db;
 use waxseal_lsm::env::sim::{Crash, Loss, SimFs};
-use waxseal_table::{Alteration, Changes, ColumnType, Result, Row, Tables};
+use waxseal_table::{Alteration, Changes, ColumnState, ColumnType, Result, Row, Tables};
 
 use crate::store::{book, books, volumes};
 
@@ -24,6 +24,8 @@ const OPERATIONS: &[Operation] = &[
     }),
     ("alter", |tables| tables.table("corpus.volumes")?.alter(Alteration::new().add_column("genre", ColumnType::Text))),
     ("drop a column", |tables| tables.table("corpus.volumes")?.drop_column("title")),
+    ("drop it for good", |tables| tables.table("corpus.volumes")?.drop_column("title")),
+    ("purge it", |tables| tables.table("corpus.volumes")?.purge_columns().map(drop)),
     ("transaction", |tables| {
         let (books, volumes) = (tables.table("library.books")?, tables.table("corpus.volumes")?);
         tables.transact(|transaction| {
@@ -75,6 +77,18 @@ fn run(tables: &Tables, disk: &SimFs) -> usize {
     OPERATIONS.iter().take_while(is_done).count()
 }
 
+/// Ends a purge that the crash has interrupted. Afterwards no file has a value of the column, and its name is free.
+fn finish_purge(tables: &Tables, step: u64) {
+    let Ok(table) = tables.table("corpus.volumes") else { return };
+    let schema = table.schema().unwrap();
+    let Some(column) = schema.dropped_columns().find(|column| column.state() == ColumnState::Purging) else { return };
+    let report = table.purge_columns().unwrap();
+    assert_eq!((report.columns, report.held), (vec!["title".to_owned()], vec![]), "step {step}");
+    assert_eq!(table.schema().unwrap().dropped_columns().count(), 0);
+    let rows = tables.db().column_family("waxseal_tables-2-rows").unwrap();
+    assert_eq!(rows.files_with("waxseal columns", [0, 0, 0, column.id() as u8]).unwrap(), [], "step {step}");
+}
+
 #[test]
 fn each_operation_is_done_or_not_done_after_a_crash() {
     let base = SimFs::new(7);
@@ -111,6 +125,7 @@ fn each_operation_is_done_or_not_done_after_a_crash() {
         let possible = &states[..states.len().min(done + 2)];
         let place = possible.iter().rposition(|state| *state == found);
         let place = place.unwrap_or_else(|| panic!("step {step}, {crash:?}: no state up to {done}: {found:?}"));
+        finish_purge(&tables, step);
         let is_kept = crash != Crash::Process || states[done..].contains(&found);
         assert!(is_kept, "step {step}: state {place} after {done} operations");
         // No family is left of a table that does not exist.

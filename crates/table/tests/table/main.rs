@@ -7,6 +7,7 @@ mod expiry;
 mod golden;
 mod indexes;
 mod model;
+mod purge;
 mod rows;
 mod schema;
 mod select;

@@ -1,0 +1,203 @@
+//! Purge of dropped columns.
+//!
+//! ```text
+//! Active -> Tentative (deadline) -> Purging -> purged
+//! ```
+//!
+//! From the begin of the purge on, no write has a value of the column, and no schema version shows it. The purge rewrites
+//! the files that have one, through a compaction filter. When no file of the table has one, one commit removes the
+//! column from the schema and records it as purged. A crash leaves a purge that the next call continues.
+
+use std::collections::BTreeSet;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use waxseal::ColumnFamily;
+use waxseal::env::lock;
+
+use crate::alteration::Alteration;
+use crate::error::Result;
+use crate::index::IndexId;
+use crate::layout::Layout;
+use crate::packed::ColumnId;
+use crate::purged_column::PurgedColumn;
+use crate::row_functions::{COLUMNS, INDEXES, begin_purge, end_purge, item_of};
+use crate::schema::{Column, ColumnState};
+use crate::schema_record::TableRecord;
+use crate::table::Table;
+use crate::tables::Tables;
+
+/// Rounds of merges for what the rewrite has left: files of compactions that began without the filter, and old versions
+/// that newer records in other files hide from it.
+const ROUNDS: usize = 2;
+
+/// Result of a purge of columns.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct PurgeReport {
+    /// Names of the purged columns.
+    pub columns: Vec<String>,
+    /// Names of the columns that are still being purged, because a snapshot reads their values, or a value could not be
+    /// read.
+    pub held: Vec<String>,
+    /// Files that may have had values of these columns when the purge began.
+    pub files: usize,
+}
+
+impl Table {
+    /// Removes the values of the columns whose drop is final from all files of the table, and then the columns from the
+    /// schema, so that their names are free. Reads and writes go on.
+    ///
+    /// Costs a flush, and a rewrite of the files that have values of these columns. Files that were written before the
+    /// table was opened after a crash may be rewritten as well. Values that a snapshot reads stay, and so does their
+    /// column: call it again when the snapshot is gone, and also after a crash or an error of the store.
+    /// Copies stay in the log, in files that a reader holds and in backups until these are gone.
+    ///
+    /// ```
+    /// # fn main() -> waxseal_table::Result<()> {
+    /// # use waxseal_table::{ColumnType, Row, Schema, Tables};
+    /// # let tables = Tables::open(&waxseal::Db::memory()?)?;
+    /// let schema = Schema::new().partition_key("isbn", ColumnType::Text).column("genre", ColumnType::Text);
+    /// let books = tables.create("library.books", schema)?;
+    /// books.insert(Row::new().with("isbn", "0141439580").with("genre", "novel"))?;
+    /// books.drop_column("genre")?; // hidden from now on, and undelete_column restores it
+    /// books.drop_column("genre")?; // final
+    /// assert_eq!(books.purge_columns()?.columns, ["genre"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn purge_columns(&self) -> Result<PurgeReport> {
+        self.try_purge().map_err(|error| self.named(error))
+    }
+
+    fn try_purge(&self) -> Result<PurgeReport> {
+        let _one_at_a_time = lock(&self.state.purging);
+        self.end_tentative_drops()?;
+        let layout = self.state.layout()?;
+        let is_purging = |column: &&Column| column.state == ColumnState::Purging;
+        let purging: Vec<&Column> = layout.record.schema.columns.iter().filter(is_purging).collect();
+        if purging.is_empty() {
+            return Ok(PurgeReport::default());
+        }
+        // Every write that has a value of these columns was committed before.
+        let through = self.db().snapshot().seqno()?;
+        self.db().flush()?;
+        let mut report = PurgeReport::default();
+        for column in &purging {
+            report.files += self.rows.files_with(COLUMNS, item_of(column.id))?.len();
+        }
+        begin_purge(&self.state.rows, &layout)?;
+        let purged = self.purge_files(&layout, &purging);
+        end_purge(&self.state.rows, &layout)?;
+        let mut records = Vec::new();
+        for (column, indexes) in purging.into_iter().zip(purged?) {
+            match self.is_in_files(column.id, &indexes)? {
+                true => report.held.push(column.name.clone()),
+                false => {
+                    let (id, name, purged_at) = (column.id, column.name.clone(), self.now());
+                    records.push(PurgedColumn { id, name, through, indexes, purged_at, certified_at: None });
+                }
+            }
+        }
+        self.record_purge(&records)?;
+        report.columns = records.into_iter().map(|record| record.name).collect();
+        Ok(report)
+    }
+
+    /// Returns the columns that were purged from the table, by their ids. The list is kept for ever.
+    pub fn purged_columns(&self) -> Result<Vec<PurgedColumn>> {
+        self.state.store.catalogue.purged(self.state.id).map_err(|error| self.named(error))
+    }
+
+    /// Makes the drops final whose time is over.
+    fn end_tentative_drops(&self) -> Result<()> {
+        let now = self.now();
+        let is_over = |column: &Column| matches!(column.state, ColumnState::Tentative(deadline) if deadline <= now);
+        match self.state.layout()?.record.schema.columns.iter().any(is_over) {
+            true => self.try_alter(&Alteration::new()),
+            false => Ok(()),
+        }
+    }
+
+    /// Rewrites the files that have values of these columns, or entries of indexes over them. Returns these indexes.
+    fn purge_files(&self, layout: &Arc<Layout>, purging: &[&Column]) -> Result<Vec<Vec<IndexId>>> {
+        let history = self.state.store.catalogue.history(layout.record.id)?;
+        let mut all = Vec::new();
+        for column in purging {
+            let indexes = indexes_over(column.id, &history);
+            self.rows.compact_with(COLUMNS, item_of(column.id))?;
+            for index in &indexes {
+                self.state.indexes.compact_with(INDEXES, item_of(*index))?;
+            }
+            for _ in 0..ROUNDS {
+                merge_files(&self.rows, COLUMNS, column.id)?;
+                indexes.iter().try_for_each(|index| merge_files(&self.state.indexes, INDEXES, *index))?;
+            }
+            all.push(indexes);
+        }
+        Ok(all)
+    }
+
+    /// Returns true if a file of the table may have a value of a column, or an entry of one of these indexes.
+    pub(crate) fn is_in_files(&self, column: ColumnId, indexes: &[IndexId]) -> Result<bool> {
+        if !self.state.rows.files_with(COLUMNS, item_of(column))?.is_empty() {
+            return Ok(true);
+        }
+        for index in indexes {
+            if !self.state.indexes.files_with(INDEXES, item_of(*index))?.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Removes purged columns from the schema, and records them.
+    fn record_purge(&self, purged: &[PurgedColumn]) -> Result<()> {
+        if purged.is_empty() {
+            return Ok(());
+        }
+        let forget = Alteration::new().forget_columns(purged.iter().map(|column| column.id).collect());
+        let now = self.now();
+        let next =
+            |record: &TableRecord| Ok(TableRecord { schema: forget.apply(&record.schema, now)?, ..record.clone() });
+        let catalogue = &self.state.store.catalogue;
+        self.state.change(next, |batch, table, _| {
+            purged.iter().try_for_each(|column| catalogue.put_purged(batch, table.id, column))
+        })
+    }
+
+    /// Returns the time in microseconds since 1970.
+    pub(crate) fn now(&self) -> i64 {
+        i64::try_from(self.state.store.db.env().clock.wall_micros()).unwrap_or(i64::MAX)
+    }
+}
+
+impl Tables {
+    /// Purges the columns of all tables whose drop is final, as [`Table::purge_columns`] does, also of those whose time to
+    /// be restored has ended. Returns the reports of the tables that had such columns, with their names.
+    pub fn purge_columns(&self) -> Result<Vec<(String, PurgeReport)>> {
+        let mut reports = Vec::new();
+        for name in self.names()? {
+            let report = self.table(&name)?.purge_columns()?;
+            if report != PurgeReport::default() {
+                reports.push((name, report));
+            }
+        }
+        Ok(reports)
+    }
+}
+
+/// Merges the files that may have an item with all newer records of their keys.
+fn merge_files(family: &ColumnFamily, property: &str, id: u32) -> Result<()> {
+    for file in family.files_with(property, item_of(id))? {
+        family.compact_range((Bound::Included(file.smallest), Bound::Included(file.largest)))?;
+    }
+    Ok(())
+}
+
+/// Returns the indexes that a column was ever in.
+fn indexes_over(column: ColumnId, history: &[TableRecord]) -> Vec<IndexId> {
+    let all = history.iter().flat_map(|version| &version.schema.indexes);
+    let over = all.filter(|index| index.columns.iter().any(|(own, _)| *own == column));
+    over.map(|index| index.id).collect::<BTreeSet<_>>().into_iter().collect()
+}

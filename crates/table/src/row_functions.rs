@@ -1,0 +1,84 @@
+//! The functions that flushes and compactions call for a table's records: the properties that list the columns of a file
+//! of rows and the indexes of a file of entries, and the filter that removes the values of purged columns.
+//!
+//! A file that was written without a property may have any item, and a search finds it. The filter belongs to a family
+//! only while a purge runs: a filter reads large values.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use waxseal::{ColumnFamily, CompactionFilter, FilterDecision, TableProperty};
+
+use crate::error::Result;
+use crate::layout::Layout;
+use crate::packed::{ColumnId, Packer};
+
+/// The property of the files of rows: the ids of the columns that they have values of.
+pub(crate) const COLUMNS: &str = "waxseal columns";
+
+/// The property of the files of entries: the ids of their indexes.
+pub(crate) const INDEXES: &str = "waxseal indexes";
+
+const FILTER: &str = "waxseal purged columns";
+
+/// Returns the item of a property that stands for a column or an index.
+pub(crate) fn item_of(id: u32) -> [u8; 4] {
+    id.swap_bytes().to_le_bytes()
+}
+
+/// Gives a table's families their properties, unless they have them.
+pub(crate) fn attach(rows: &ColumnFamily, indexes: &ColumnFamily, layout: &Arc<Layout>) -> Result<()> {
+    let has = |family: &ColumnFamily, name| family.options().table_properties.iter().any(|own| own.name() == name);
+    if !has(rows, COLUMNS) {
+        rows.set_functions(None, vec![columns(layout)])?;
+    }
+    if !has(indexes, INDEXES) {
+        indexes.set_functions(None, vec![entries()])?;
+    }
+    Ok(())
+}
+
+/// Lets compactions remove the values of these columns. The layout knows them as columns that are purged.
+pub(crate) fn begin_purge(rows: &ColumnFamily, layout: &Arc<Layout>) -> Result<()> {
+    let own = layout.clone();
+    let filter = CompactionFilter::new(FILTER, move |key, record| Ok(decide(&own, key, record)?));
+    Ok(rows.set_functions(Some(filter), vec![columns(layout)])?)
+}
+
+/// Ends what `begin_purge` began: compactions keep all values, and read no large ones for it.
+pub(crate) fn end_purge(rows: &ColumnFamily, layout: &Arc<Layout>) -> Result<()> {
+    let filter = CompactionFilter::by_key(FILTER, |_| Ok(FilterDecision::Keep));
+    Ok(rows.set_functions(Some(filter), vec![columns(layout)])?)
+}
+
+fn columns(layout: &Arc<Layout>) -> TableProperty {
+    let layout = layout.clone();
+    TableProperty::new(COLUMNS, move |key, record, add| {
+        let length = layout.row_key_length(key)?;
+        layout.columns_of(&key[length..], record, |id| add(&item_of(id)))?;
+        Ok(())
+    })
+}
+
+fn entries() -> TableProperty {
+    TableProperty::new(INDEXES, |key, _, add| {
+        add(key.get(..4).ok_or("an entry of an index that is cut short")?);
+        Ok(())
+    })
+}
+
+/// Returns what becomes of a record: the values of purged columns are removed. A record that marks a row or an entry of
+/// a repeated group stays without columns.
+fn decide(layout: &Layout, key: &[u8], record: &[u8]) -> Result<FilterDecision> {
+    let suffix = &key[layout.row_key_length(key)?..];
+    let is_purging = |id: ColumnId| layout.is_purging(id);
+    let mut has_purged = false;
+    layout.columns_of(suffix, record, |id| has_purged |= is_purging(id))?;
+    if !has_purged {
+        return Ok(FilterDecision::Keep);
+    }
+    Ok(match layout.apply(Some(record), &BTreeMap::new())? {
+        None if !suffix.is_empty() && !layout.is_entry(suffix) => FilterDecision::Drop,
+        left => FilterDecision::Change(left.unwrap_or_else(|| Packer::new().finish())),
+    })
+}
