@@ -1,5 +1,6 @@
 //! Tables: one program, so that its parts link once.
 
+mod cassandra_3919;
 mod changes;
 mod crash;
 mod damage;
