@@ -217,6 +217,8 @@ pub fn every_call(db: &Db, family: &Family, dir: &Path) -> Vec<(&'static str, Op
         ("sync", db.sync().err()),
         ("flush", db.flush().err()),
         ("settle", db.settle().err()),
+        ("oldest_seqnos", db.oldest_seqnos().err()),
+        ("erase_log", db.erase_log().err()),
         ("compact", db.compact(family, &ALL).err()),
         ("checkpoint", db.checkpoint(&dir.join("copy")).err()),
         ("snapshot", db.snapshot().err()),

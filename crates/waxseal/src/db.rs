@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use waxseal_lsm::db::{self as engine, BackgroundPause, FamilyMetrics, Metrics, RecoveryReport};
+use waxseal_lsm::db::{self as engine, BackgroundPause, FamilyMetrics, Metrics, OldestSeqnos, RecoveryReport};
 use waxseal_lsm::env::Env;
 use waxseal_lsm::error::Result;
 use waxseal_lsm::format_level::FormatLevel;
@@ -201,6 +201,47 @@ impl Db {
     pub fn settle(&self) -> Result<()> {
         self.inner.check_open()?;
         self.inner.engine.settle()
+    }
+
+    /// Returns how far back the records reach that the store holds outside of its current tables and blob files: the
+    /// least seqno by kind of holder ([`OldestSeqnos`]). With it a caller shows that data that it has removed from all
+    /// tables is in no file of the store any more. Any thread may call it. Costs a listing of the directory and, if the
+    /// [change feed](Db::changes_since) keeps log, a read of one frame.
+    ///
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("waxseal-doc-oldest-{}", std::process::id()));
+    /// # let _ = std::fs::remove_dir_all(&path);
+    /// # let db = waxseal::Db::open(&path)?;
+    /// # let users = db.column_family("users")?;
+    /// users.put("alice", "secret")?;
+    /// users.delete("alice")?;
+    /// let removed = db.snapshot().seqno();
+    /// users.compact()?; // removes the value from the tables
+    /// assert!(db.oldest_seqnos()?.oldest() < Some(removed)); // but the log has it
+    /// db.erase_log()?;
+    /// assert!(db.oldest_seqnos()?.oldest().is_none_or(|oldest| oldest > removed));
+    /// # db.close()?;
+    /// # std::fs::remove_dir_all(&path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// Errors: `ReadOnly` for a store that was opened read-only; `Corruption` of a log segment that the change feed keeps;
+    /// `Io`; `Closed`.
+    pub fn oldest_seqnos(&self) -> Result<OldestSeqnos> {
+        self.inner.check_open()?;
+        self.inner.engine.oldest_seqnos()
+    }
+
+    /// Flushes all memtables and erases old records from the files of the log: continues the log in a fresh file,
+    /// removes the files that it keeps for future writes, and overwrites the old frames in the tail ring. What
+    /// the change feed keeps stays, and so do replaced tables that `trash_bytes` keeps; [`Db::oldest_seqnos`] returns how
+    /// far back these reach.
+    ///
+    /// All commits before the call are durable when it returns. Other threads may write meanwhile; a segment that they
+    /// still need is erased by a later call. Costs a flush and about six fsyncs. Errors: those of [`Db::flush`].
+    pub fn erase_log(&self) -> Result<()> {
+        self.inner.check_open()?;
+        self.inner.engine.erase_log()
     }
 
     /// Pauses background work until the returned value is dropped: no flush and no compaction starts by itself. For a

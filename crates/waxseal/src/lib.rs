@@ -114,7 +114,7 @@ pub use transaction::{Isolation, Transaction, TransactionCursor, TransactionRang
 
 pub use waxseal_lsm::compaction_filter::{CompactionFilter, FilterDecision, FilterFailure, Filtered};
 pub use waxseal_lsm::db::{
-    BackgroundPause, Event, FamilyMetrics, LevelMetrics, Listener, Metrics, OLD_READER_NANOS, OldReader,
+    BackgroundPause, Event, FamilyMetrics, LevelMetrics, Listener, Metrics, OLD_READER_NANOS, OldReader, OldestSeqnos,
     RecoveryReport, TableFile, WalMetrics,
 };
 pub use waxseal_lsm::error::{Damage, Error, ErrorKind, OrderMismatch, Result, Verdict};

@@ -42,6 +42,7 @@ pub use api::optimistic::{Condition, End, OptimisticRead};
 pub use api::transaction::{ReadSet, Validation};
 pub use maintenance::bulk_load::BulkLoad;
 pub use maintenance::changes::{Change, ChangeOperation, ChangeReach, ChangedFamily, Changes};
+pub use maintenance::erasure::OldestSeqnos;
 pub use maintenance::examine::{MemoryRef, TableRef};
 pub use maintenance::ingest::{Ingested, Raw};
 pub use maintenance::ingest_tables::{IngestMode, IngestedTables};

@@ -12,7 +12,7 @@
 //!         length; a cursor also looks in the cache. Jobs and tools bypass it. A cached value is checked like one that
 //!         was read; if it fails, the file is read again.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -36,6 +36,8 @@ use crate::sst::{Cache, LargeValue, LargeValues, TableListener, unpack_block};
 #[derive(Default)]
 pub struct ObsoleteBlobs {
     numbers: Mutex<Vec<u64>>,
+    /// The numbers of the files that no table names any more. They stay here until the files are removed.
+    unnamed: Mutex<BTreeSet<u64>>,
     /// Called when a file becomes obsolete.
     on_new: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
@@ -58,7 +60,18 @@ impl ObsoleteBlobs {
         lock(&self.numbers).pop()
     }
 
+    /// Notes that a file does not exist any more.
+    pub fn removed(&self, number: u64) {
+        lock(&self.unnamed).remove(&number);
+    }
+
+    /// Returns true if there is a file that no table names any more.
+    pub fn exist(&self) -> bool {
+        !lock(&self.unnamed).is_empty()
+    }
+
     fn bury(&self, number: u64) {
+        lock(&self.unnamed).insert(number);
         lock(&self.numbers).push(number);
         self.notify();
     }
@@ -136,7 +149,9 @@ impl BlobFiles {
             files.insert(of.file.uid, Arc::downgrade(&file));
             file
         });
-        file.named.fetch_add(1, Ordering::AcqRel);
+        if file.named.fetch_add(1, Ordering::AcqRel) == 0 {
+            self.dead.removed(file.number);
+        }
         file
     }
 
@@ -375,8 +390,10 @@ impl BlobFile {
 
     /// Removes one table's reference. Call it only after the edit that removes the table is durable.
     pub fn unname(&self) {
-        let _before = self.named.fetch_sub(1, Ordering::AcqRel);
-        planted!(ValuesGoneUnderSnapshot => if _before == 1 { self.blob_files.dead.bury(self.number); });
+        if self.named.fetch_sub(1, Ordering::AcqRel) == 1 {
+            lock(&self.blob_files.dead.unnamed).insert(self.number);
+            planted!(ValuesGoneUnderSnapshot => self.blob_files.dead.bury(self.number));
+        }
     }
 
     /// Returns the file, for reading.

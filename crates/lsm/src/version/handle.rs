@@ -414,6 +414,7 @@ impl<T> LazyTable<T> {
     /// Marks the table as named by no version. Call it only after the edit that removes the table is durable.
     pub fn retire(&self) {
         if !self.life.is_retired.swap(true, Ordering::AcqRel) {
+            self.life.dead.retired(&self.meta);
             self.life.values.iter().for_each(|values| values.unname());
         }
     }

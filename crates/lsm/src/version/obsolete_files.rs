@@ -7,11 +7,12 @@
 //! Owner:  handles of tables and blob files hold the list and outlive the store. Its only reader is `db`'s
 //!         `ObsoleteFiles`, which removes what the list returns.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use super::table_meta::TableMeta;
 use crate::env::work::lock;
+use crate::record::Seqno;
 use crate::values::ObsoleteBlobs;
 
 /// An object whose memory takes long to free.
@@ -31,6 +32,8 @@ pub enum ObsoleteObject {
 #[derive(Default)]
 pub struct ObsoleteList {
     tables: Mutex<ObsoleteQueue>,
+    /// The tables that no version names and whose files exist: number, and the least seqno of a record.
+    unnamed: Mutex<BTreeMap<u64, Seqno>>,
     values: Arc<ObsoleteBlobs>,
 }
 
@@ -58,6 +61,23 @@ impl ObsoleteList {
         tables.dead.push_back(dead);
         drop(tables);
         self.values.notify();
+    }
+
+    /// Notes that no version names a table any more. Its file exists until `removed`.
+    pub(super) fn retired(&self, table: &TableMeta) {
+        lock(&self.unnamed).insert(table.number, table.oldest_seqno());
+    }
+
+    /// Notes that the file of a table does not exist any more.
+    pub fn removed(&self, table: u64) {
+        lock(&self.unnamed).remove(&table);
+    }
+
+    /// Returns the least seqno of a record in files that no version names: of tables that readers hold or that wait for
+    /// their removal. 0 if there are such value files, whose seqnos are not known.
+    pub fn oldest_seqno(&self) -> Option<Seqno> {
+        let oldest = lock(&self.unnamed).values().min().copied();
+        if self.values.exist() { Some(0) } else { oldest }
     }
 
     /// Frees the memory in the list when the store is closed and no background thread remains. A table in this list

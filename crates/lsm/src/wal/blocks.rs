@@ -103,6 +103,13 @@ impl ReservedBlocks {
         Some(RingRun { at, length, parts: (from..behind).map(|part| 1_u128 << part).sum() })
     }
 
+    /// Returns the parts of the ring that may be written to: position and length of each.
+    pub(super) fn ready_parts(&self) -> impl Iterator<Item = (u64, u64)> + use<> {
+        let ReservedBlocks { capacity, part, ready, .. } = *self;
+        let parts = (0..self.parts()).filter(move |number| ready & (1 << number) != 0);
+        parts.map(move |number| (number * part, part.min(capacity - number * part)))
+    }
+
     fn parts(&self) -> u64 {
         self.capacity.div_ceil(self.part)
     }

@@ -160,7 +160,7 @@ impl<T> Wal<T> {
         let order = FrameOrder::new(Arc::new(first), seqno, &limits);
         let wal = Wal {
             stream: FrameStream::new(env, limits, ring, order),
-            supply: SegmentSupply::new(env, dir, maker, numbers),
+            supply: SegmentSupply::new(env, dir, maker, numbers, seqno),
             epoch: Epoch::default(),
             syncs_first: OnceLock::new(),
         };
@@ -522,6 +522,19 @@ impl<T> Wal<T> {
     pub fn live_bytes(&self) -> u64 {
         let order = self.stream.order.lock();
         order.live.front().map_or(0, |oldest| order.end - oldest.first)
+    }
+
+    /// Returns the least seqno of a frame in the log's files: in live segments, in files kept for future writes, behind
+    /// the frames of a file that is used again, and in the ring, whether recovery needs the frame or not. `None` if they
+    /// hold no operation. Segments that were handed over are not among them.
+    pub fn oldest_seqno(&self) -> Option<Seqno> {
+        self.supply.oldest_seqno(&self.stream)
+    }
+
+    /// Overwrites the frames in the ring that the log does not need any more. Commits wait meanwhile: about 0.2 ms for
+    /// a ring of 4 MiB.
+    pub fn erase_ring(&self) -> Result<()> {
+        self.supply.erase_ring(&self.stream)
     }
 
     /// Rotates to a short segment, unless the log is at the beginning of one. Returns true if it did. The caller, which

@@ -233,6 +233,7 @@ impl<T> FrameOrder<T> {
     pub(super) fn new(first: Arc<Segment>, seqno: Seqno, limits: &LogLimits) -> FrameOrder<T> {
         let mut pieces = VecDeque::with_capacity(PIECES);
         pieces.push_back(SegmentRun { segment: first.clone(), start: first.first, end: first.first, direct: false });
+        let _ = first.entered.set(seqno);
         FrameOrder {
             next_seqno: seqno,
             end: first.first,
@@ -458,6 +459,7 @@ impl<T> FrameOrder<T> {
         if let Some(entry) = self.queue.back_mut() {
             entry.after = next.start();
         }
+        let _ = next.entered.set(self.next_seqno);
         self.end = next.first;
         self.link = next.nonce;
         self.blocks.enter(next.first, next.reserved);

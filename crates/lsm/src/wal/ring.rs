@@ -268,6 +268,18 @@ impl TailRing {
         }
     }
 
+    /// Overwrites part of the ring with zeros: `length` bytes from a position, both multiples of the word size. The part
+    /// must have blocks and hold no frame that is still needed.
+    pub(super) fn erase(&self, at: u64, length: u64) {
+        let Some(mapped) = &self.mapped else { return };
+        let (zeros, mut from) = ([0; PAGE_BYTES], at);
+        while from < at + length {
+            let piece = (at + length - from).min(PAGE);
+            mapped.store((PAGE + from) as usize, &zeros[..piece as usize]);
+            from += piece;
+        }
+    }
+
     /// Copies log bytes out of the ring. They must be whole and not yet drained.
     pub(super) fn load(&self, offset: u64, out: &mut [u8]) {
         let Some(mapped) = &self.mapped else { return };

@@ -118,6 +118,15 @@ pub(super) struct SegmentEnd {
     pub next_seqno: Seqno,
 }
 
+/// Old frames in a file that is used again. The new ones overwrite them from the front.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SegmentRemnants {
+    /// Position in the file at which they end.
+    pub end: u64,
+    /// None of them has a lower seqno.
+    pub oldest: Seqno,
+}
+
 /// A segment in this session of the log: written to now, before, or later.
 #[derive(Debug)]
 pub(super) struct Segment {
@@ -134,6 +143,10 @@ pub(super) struct Segment {
     pub written: u64,
     /// True if the file held other frames before.
     pub is_used_again: bool,
+    /// Set by the turnover that entered the segment: no frame in it has a lower seqno.
+    pub entered: OnceLock<Seqno>,
+    /// Frames of earlier uses of the file.
+    pub remnants: Option<SegmentRemnants>,
     /// Set by the turnover that left the segment.
     pub closed: OnceLock<SegmentEnd>,
     /// True if the segment is closed and durable to its end.
@@ -177,6 +190,17 @@ impl Segment {
     pub(super) fn write(&self, offset: u64, bytes: &[u8]) -> std::io::Result<()> {
         debug_assert!(offset >= self.first && offset + bytes.len() as u64 <= self.limit());
         self.file.write_at(bytes, PAGE + offset - self.first)
+    }
+
+    /// Returns the frames that the file holds once the log has ended at `log_end`: its own ones and the remnants that
+    /// these have not overwritten. `None` if it holds none.
+    pub(super) fn contents(&self, log_end: u64) -> Option<SegmentRemnants> {
+        let end = self.closed.get().map_or(log_end, |closed| closed.offset).clamp(self.first, self.limit());
+        let end = PAGE + end - self.first;
+        let own = self.entered.get().filter(|_| end > PAGE).map(|seqno| SegmentRemnants { end, oldest: *seqno });
+        let older = self.remnants.filter(|older| older.end > end);
+        let both = own.zip(older).map(|(own, older)| SegmentRemnants { oldest: own.oldest.min(older.oldest), ..older });
+        both.or(own).or(older)
     }
 
     /// Returns the place at its start.
@@ -231,6 +255,8 @@ pub(super) struct UnfinishedSegment {
     pub filled: u64,
     /// True if the file held frames before.
     pub is_used_again: bool,
+    /// The frames that it holds.
+    remnants: Option<SegmentRemnants>,
 }
 
 /// Makes segments in one directory. Every segment it returns is durable: header and directory entry.
@@ -269,7 +295,10 @@ impl SegmentMaker {
         let file = env.fs.open(&dir.join(&name), Open::Create).during(|| format!("create {name}"))?;
         let sized = if reserved < length { file.set_len(length) } else { Ok(()) };
         match sized.and_then(|()| file.allocate(reserved)).during(|| format!("reserve {reserved} bytes for {name}")) {
-            Ok(()) => Ok(UnfinishedSegment { file, number, length, reserved, filled: PAGE, is_used_again: false }),
+            Ok(()) => {
+                let (filled, is_used_again, remnants) = (PAGE, false, None);
+                Ok(UnfinishedSegment { file, number, length, reserved, filled, is_used_again, remnants })
+            }
             Err(error) => {
                 remove(env, dir, &name);
                 Err(error)
@@ -286,7 +315,8 @@ impl SegmentMaker {
         let used = old.closed.get().map_or(old.first, |end| end.offset);
         let filled = PAGE + used.max(old.written).min(old.limit()) - old.first;
         let (length, reserved) = (old.length(), PAGE + old.reserved.min(old.limit()) - old.first);
-        Ok(UnfinishedSegment { file, number, length, reserved, filled, is_used_again: true })
+        let remnants = old.contents(old.first);
+        Ok(UnfinishedSegment { file, number, length, reserved, filled, is_used_again: true, remnants })
     }
 
     /// Writes the next zeros of a file. A sync of data in unwritten blocks also waits for the file system's journal,
@@ -330,7 +360,8 @@ impl SegmentMaker {
         length: u64,
         filled: u64,
     ) -> SegmentResult<Segment> {
-        let UnfinishedSegment { file, number, filled: before, length: made_length, reserved, is_used_again } = making;
+        let UnfinishedSegment { file, number, filled: before, length: made_length, reserved, is_used_again, remnants } =
+            making;
         let stays_sparse = reserved < made_length && !is_used_again;
         let name = StoreFileName::Segment(number).to_string();
         let made = (|| {
@@ -358,6 +389,8 @@ impl SegmentMaker {
                 reserved: if stays_sparse { first + reserved - PAGE } else { u64::MAX },
                 written: first + filled.min(length) - PAGE,
                 is_used_again,
+                entered: OnceLock::new(),
+                remnants,
                 closed: OnceLock::new(),
                 synced: AtomicBool::new(false),
                 sealed: AtomicBool::new(false),

@@ -10,6 +10,7 @@ mod damage;
 mod deleted_runs;
 mod directories;
 mod epoch;
+mod erasure;
 mod file_mode;
 mod footprint;
 mod integrity;

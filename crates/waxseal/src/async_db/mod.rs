@@ -30,7 +30,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tokio::task::coop::consume_budget;
-use waxseal_lsm::db::{BackgroundPause, Metrics, RecoveryReport};
+use waxseal_lsm::db::{BackgroundPause, Metrics, OldestSeqnos, RecoveryReport};
 use waxseal_lsm::error::Result;
 use waxseal_lsm::options::{CfOptions, Settings};
 use waxseal_registry::Session as Who;
@@ -304,6 +304,16 @@ impl AsyncDb {
     /// Flushes, compacts, and frees disk space: see [`Db::settle`].
     pub async fn settle(&self) -> Result<()> {
         self.run(Db::settle).await
+    }
+
+    /// Returns how far back the records outside of the tables reach: see [`Db::oldest_seqnos`].
+    pub async fn oldest_seqnos(&self) -> Result<OldestSeqnos> {
+        self.run(Db::oldest_seqnos).await
+    }
+
+    /// Flushes, and erases old records from the files of the log: see [`Db::erase_log`].
+    pub async fn erase_log(&self) -> Result<()> {
+        self.run(Db::erase_log).await
     }
 
     /// Pauses background work until the returned value is dropped: see [`Db::pause_background`].

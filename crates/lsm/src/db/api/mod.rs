@@ -26,6 +26,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::batch::Batch;
 use crate::compaction_filter::CompactionFilter;
 use crate::db::jobs::ddl;
+use crate::db::maintenance::erasure::{self, OldestSeqnos};
 use crate::db::open::inner::{StoreHandle, StoreInner, forked};
 use crate::db::open::opening::Parts;
 use crate::db::open::pause::BackgroundPause;
@@ -90,7 +91,8 @@ impl Db {
 
     /// Changes settings while the store is open: `background_bytes_per_second`, `cache_bytes`, `chronicle_lines`,
     /// `cursor_log_age`, `cursor_log_bytes`, `durability`, `engine_events`, `engine_event_age`, `manifest_bytes`, `subcompactions` and `trash_bytes`. Settings
-    /// are not stored: the next open passes its own. A smaller cache evicts blocks before the call returns.
+    /// are not stored: the next open passes its own. A smaller cache evicts blocks before the call returns, and a smaller
+    /// `trash_bytes` removes kept tables.
     ///
     /// Fails with `Invalid`, and changes nothing, if a setting is invalid, if another one differs from `settings`, or if
     /// `cache_bytes` differs and the cache is shared with other stores.
@@ -118,6 +120,7 @@ impl Db {
         }
         context.pace.set_rate(settings.background_bytes_per_second);
         context.settings.replace(settings);
+        inner.catalog().obsolete.trim_trash(context);
         Ok(())
     }
 
@@ -362,6 +365,27 @@ impl Db {
     pub fn settle(&self) -> Result<()> {
         let (inner, _) = self.writable()?;
         inner.compactor.settle(&|| inner.step_any())
+    }
+
+    /// Returns how far back the records reach that a store holds outside of its current tables and blob files:
+    /// `OldestSeqnos`. Costs a listing of the directory and, if the change feed keeps log, a read of one frame.
+    ///
+    /// Errors: `ReadOnly` for a store that was opened read-only; `Corruption` of a kept log segment; `Io`.
+    pub fn oldest_seqnos(&self) -> Result<OldestSeqnos> {
+        let (inner, _) = self.writable()?;
+        erasure::oldest_seqnos(inner.flusher())
+    }
+
+    /// Flushes all memtables, and erases what the log's files hold beyond the records that memtables or the change feed
+    /// need: continues the log in a fresh file, removes the files kept for future writes, and overwrites the old frames
+    /// in the tail ring. Other threads may write meanwhile; a commit waits for less than a millisecond more than
+    /// beside a flush. Costs the flush and about six fsyncs. Errors: those of `flush`.
+    ///
+    /// `oldest_seqnos` returns what is left. A segment that is still needed when other threads write is erased by a
+    /// later call.
+    pub fn erase_log(&self) -> Result<()> {
+        let (inner, _) = self.writable()?;
+        erasure::erase_log(inner.flusher())
     }
 
     /// Flushes the family, then merges all records within bounds down to the lowest level that holds data.

@@ -188,6 +188,19 @@ impl Feed {
         lock(&self.files).released.pop()
     }
 
+    /// Returns the least seqno that a record may have in files that only the feed keeps or has released. 0 if that is not
+    /// known.
+    pub(super) fn oldest_in_files(&self) -> Option<Seqno> {
+        let files = lock(&self.files);
+        let view = self.view();
+        let seqno_of = |name: &StoreFileName| match name {
+            // It was ingested, so all of its records have one seqno.
+            StoreFileName::Table(_) => view.state.files.get(name).copied().unwrap_or(0),
+            _ => 0,
+        };
+        files.buried.iter().chain(&files.released).map(seqno_of).min()
+    }
+
     /// Registers a reader: from now on the feed stays on, and the floor stays where it is, within the bounds.
     pub(in crate::db) fn add_reader(self: &Arc<Self>) -> FeedReader {
         let mut readers = lock(&self.readers);

@@ -133,14 +133,13 @@ impl Catalog {
         let blob_files = replaced.family.table_cache().values();
         for (_, meta) in &replaced.adds {
             if !replaced.removes.iter().any(|(_, number)| *number == meta.number) {
-                let _ = self.context().env.fs.remove(&self.context().path(StoreFileName::Table(meta.number)));
+                self.context().remove_file(StoreFileName::Table(meta.number));
                 // Files that other tables name existed before this edit.
                 let is_new = |values: &&BlobRef| {
                     blob_files.is_some_and(|blob_files| blob_files.find(&values.file.uid).is_none())
                 };
                 for values in meta.values.iter().filter(is_new) {
-                    let _ =
-                        self.context().env.fs.remove(&self.context().path(StoreFileName::Values(values.file.number)));
+                    self.context().remove_file(StoreFileName::Values(values.file.number));
                 }
             }
         }

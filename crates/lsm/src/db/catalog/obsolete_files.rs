@@ -13,15 +13,16 @@
 //!        The next open keeps files that already have the name of a kept table.
 
 use std::collections::VecDeque;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use super::feed::Feed;
 use crate::db::state::context::{Access, StoreContext};
+use crate::env::Open;
 use crate::env::work::lock;
-use crate::env::{Fs, Open};
+use crate::error::{IoContext, Result};
 use crate::names::StoreFileName;
-use crate::version::{self, ObsoleteList, ObsoleteObject};
+use crate::record::Seqno;
+use crate::version::{self, ObsoleteList, ObsoleteObject, TableMeta};
 
 /// The files of a store that wait for their removal.
 pub(in crate::db) struct ObsoleteFiles {
@@ -40,8 +41,7 @@ impl ObsoleteFiles {
         leftovers: Vec<StoreFileName>,
         feed: Arc<Feed>,
     ) -> ObsoleteFiles {
-        let budget = if context.access == Access::Write { context.settings.current().trash_bytes } else { 0 };
-        let trash = Trash::open(budget, &*context.env.fs, &context.dir);
+        let trash = if context.access == Access::Write { Trash::open(context) } else { Trash::default() };
         ObsoleteFiles { dead, removing: Mutex::default(), leftovers: Leftovers(Mutex::new(leftovers)), trash, feed }
     }
 
@@ -60,17 +60,48 @@ impl ObsoleteFiles {
             Some(ObsoleteObject::Table(table)) if self.feed.bury(StoreFileName::Table(table.number)) => {}
             Some(ObsoleteObject::Values(number)) if self.feed.bury(StoreFileName::Values(number)) => {}
             Some(ObsoleteObject::Table(table)) => {
-                self.trash.take(&*context.env.fs, &context.dir, table.number, table.size)
+                self.trash.take(context, &table);
+                self.dead.removed(table.number);
             }
-            Some(ObsoleteObject::Values(number)) => {
-                let _ = context.env.fs.remove(&context.path(StoreFileName::Values(number)));
-            }
+            Some(ObsoleteObject::Values(number)) => self.remove(context, StoreFileName::Values(number)),
             None => match self.feed.take_released() {
-                Some(name) => drop(context.env.fs.remove(&context.path(name))),
+                Some(name) => self.remove(context, name),
                 None => return false,
             },
         }
         true
+    }
+
+    /// Removes the file of an obsolete object. If that fails, the next open removes it.
+    fn remove(&self, context: &StoreContext, name: StoreFileName) {
+        context.remove_file(name);
+        match name {
+            StoreFileName::Table(number) => self.dead.removed(number),
+            StoreFileName::Values(number) => self.dead.values().removed(number),
+            _ => {}
+        }
+    }
+
+    /// Returns the least seqno of a record in files that no version names: files that readers, backups or the change
+    /// feed hold, those that wait for their removal, kept tables, and what a recovery or a repair has set aside. 0 if
+    /// it is not known. Errors: `Io` if the directory cannot be listed.
+    pub(in crate::db) fn oldest_seqno(&self, context: &StoreContext) -> Result<Option<Seqno>> {
+        let _no_file_is_being_removed = lock(&self.removing);
+        // In the order in which a file moves on, so that none is missed.
+        let (unnamed, of_feed) = (self.dead.oldest_seqno(), self.feed.oldest_in_files());
+        let kept = self.trash.oldest_seqno();
+        let names = context.env.fs.list(&context.dir).during(|| "listing the store's directory")?;
+        let is_set_aside = |name: &String| {
+            matches!(StoreFileName::parse(name), Some(StoreFileName::Cut(_) | StoreFileName::Damaged(_)))
+        };
+        let is_unknown =
+            self.leftovers.hold_records() || context.counters.has_left_files() || names.iter().any(is_set_aside);
+        Ok(if is_unknown { Some(0) } else { unnamed.into_iter().chain(of_feed).chain(kept).min() })
+    }
+
+    /// Removes kept tables beyond the present budget.
+    pub(in crate::db) fn trim_trash(&self, context: &StoreContext) {
+        self.trash.shorten(context);
     }
 
     /// Frees and removes all obsolete objects. All objects that were obsolete at the call are gone when it returns,
@@ -81,12 +112,12 @@ impl ObsoleteFiles {
 
     /// Removes one file that the open found; returns false if none is left.
     pub(in crate::db) fn remove_leftover(&self, context: &StoreContext) -> bool {
-        self.leftovers.remove_one(&*context.env.fs, &context.dir)
+        self.leftovers.remove_one(context)
     }
 
     /// Removes the oldest kept table, because the disk is full. Returns true if this freed space.
     pub(in crate::db) fn make_room(&self, context: &StoreContext) -> bool {
-        self.trash.make_room(&*context.env.fs, &context.dir)
+        self.trash.make_room(context)
     }
 }
 
@@ -97,30 +128,45 @@ struct Leftovers(Mutex<Vec<StoreFileName>>);
 impl Leftovers {
     /// Removes one file; returns false if none is left. The lock is held during the removal, so a caller that finds
     /// none knows that all removals are complete.
-    fn remove_one(&self, fs: &dyn Fs, dir: &Path) -> bool {
+    fn remove_one(&self, context: &StoreContext) -> bool {
         let mut names = lock(&self.0);
         let Some(name) = names.pop() else { return false };
-        if !version::is_a_stores(fs, dir, name) {
+        if !version::is_a_stores(&*context.env.fs, &context.dir, name) {
             return true; // a user's file with such a name
         }
-        let _ = fs.remove(&dir.join(name.to_string()));
+        context.remove_file(name);
         true
+    }
+
+    /// Returns true if a file of records is among them.
+    fn hold_records(&self) -> bool {
+        let is_records = |name: &StoreFileName| !matches!(name, StoreFileName::Manifest(_));
+        lock(&self.0).iter().any(is_records)
     }
 }
 
-/// The replaced tables that are kept.
+/// The replaced tables that are kept, up to `Settings::trash_bytes`.
 #[derive(Debug, Default)]
 struct Trash {
-    budget: u64,
-    /// Number and size, oldest first.
-    held: Mutex<VecDeque<(u64, u64)>>,
+    /// Oldest first.
+    held: Mutex<VecDeque<KeptTable>>,
+}
+
+/// A replaced table that is kept.
+#[derive(Debug)]
+struct KeptTable {
+    number: u64,
+    size: u64,
+    /// The least seqno of a record; 0 if it is not known.
+    oldest: Seqno,
 }
 
 impl Trash {
     /// Creates the trash, with the files that an earlier process left.
-    fn open(budget: u64, fs: &dyn Fs, dir: &Path) -> Trash {
-        let trash = Trash { budget, held: Mutex::default() };
-        if budget > 0 {
+    fn open(context: &StoreContext) -> Trash {
+        let trash = Trash::default();
+        if context.settings.current().trash_bytes > 0 {
+            let (fs, dir) = (&*context.env.fs, &context.dir);
             let names = fs.list(dir).unwrap_or_default();
             let mut numbers: Vec<u64> = names
                 .iter()
@@ -133,44 +179,54 @@ impl Trash {
             for number in numbers {
                 let file = fs.open(&dir.join(StoreFileName::Trash(number).to_string()), Open::Read);
                 let size = file.and_then(|file| file.len()).unwrap_or(0);
-                trash.keep(fs, dir, number, size);
+                trash.keep(context, KeptTable { number, size, oldest: 0 });
             }
         }
         trash
     }
 
     /// Takes over an obsolete table file. A file that can be neither renamed nor removed is removed by the next open.
-    fn take(&self, fs: &dyn Fs, dir: &Path, number: u64, size: u64) {
-        let table = dir.join(StoreFileName::Table(number).to_string());
-        if size > self.budget || fs.rename(&table, &dir.join(StoreFileName::Trash(number).to_string())).is_err() {
-            let _ = fs.remove(&table);
-            return;
+    fn take(&self, context: &StoreContext, table: &TableMeta) {
+        let (number, size, oldest) = (table.number, table.size, table.oldest_seqno());
+        let [from, to] = [StoreFileName::Table(number), StoreFileName::Trash(number)];
+        let is_kept = size <= context.settings.current().trash_bytes;
+        if !is_kept || context.env.fs.rename(&context.path(from), &context.path(to)).is_err() {
+            return context.remove_file(from);
         }
-        self.keep(fs, dir, number, size);
+        self.keep(context, KeptTable { number, size, oldest });
     }
 
     /// Removes the oldest file, because the disk is full. Returns true if this freed space.
-    fn make_room(&self, fs: &dyn Fs, dir: &Path) -> bool {
+    fn make_room(&self, context: &StoreContext) -> bool {
         let oldest = || lock(&self.held).pop_front();
-        let mut files = std::iter::from_fn(oldest).map(|(number, _)| StoreFileName::Trash(number).to_string());
-        files.any(|name| fs.remove(&dir.join(name)).is_ok())
+        let mut files = std::iter::from_fn(oldest).map(|kept| StoreFileName::Trash(kept.number));
+        files.any(|name| context.env.fs.remove(&context.path(name)).is_ok())
     }
 
-    fn keep(&self, fs: &dyn Fs, dir: &Path, number: u64, size: u64) {
+    fn keep(&self, context: &StoreContext, kept: KeptTable) {
+        lock(&self.held).push_back(kept);
+        self.shorten(context);
+    }
+
+    /// Removes the oldest files beyond the budget.
+    fn shorten(&self, context: &StoreContext) {
+        let budget = context.settings.current().trash_bytes;
         let mut held = lock(&self.held);
-        held.push_back((number, size));
-        let mut bytes: u64 = held.iter().map(|(_, size)| size).sum();
+        let mut bytes: u64 = held.iter().map(|kept| kept.size).sum();
         let mut over = Vec::new();
-        while bytes > self.budget
-            && let Some((number, size)) = held.pop_front()
+        while bytes > budget
+            && let Some(kept) = held.pop_front()
         {
-            bytes -= size;
-            over.push(number);
+            bytes -= kept.size;
+            over.push(kept.number);
         }
         drop(held);
-        for number in over {
-            let _ = fs.remove(&dir.join(StoreFileName::Trash(number).to_string()));
-        }
+        over.into_iter().for_each(|number| context.remove_file(StoreFileName::Trash(number)));
+    }
+
+    /// Returns the least seqno of a record in the kept tables.
+    fn oldest_seqno(&self) -> Option<Seqno> {
+        lock(&self.held).iter().map(|kept| kept.oldest).min()
     }
 }
 

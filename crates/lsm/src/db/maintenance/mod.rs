@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! changes.rs        the change feed: reads the log in commit order; named cursors
+//! erasure.rs        how far back files and memtables reach; erases old log
 //! examine.rs        shows tables, memtables and log piece by piece, without a change
 //! replace.rs        replaces tables by their remaining records; lost ranges
 //! bulk_load.rs      sorts rows into tables and adds these to a family in one commit
@@ -21,6 +22,7 @@
 pub(super) mod bulk_load;
 pub(super) mod changes;
 pub(super) mod checkpoint;
+pub(super) mod erasure;
 pub(super) mod examine;
 pub(super) mod ingest;
 pub(super) mod ingest_tables;

@@ -42,7 +42,7 @@ impl<'a> PlacedFiles<'a> {
     pub(super) fn remove(&mut self, tables: &[TableMeta]) {
         let context = self.compactor.context();
         for name in tables.iter().flat_map(names_of) {
-            let _ = context.env.fs.remove(&context.path(name));
+            context.remove_file(name);
             self.names.retain(|placed| *placed != name);
         }
     }
@@ -78,7 +78,7 @@ impl Drop for PlacedFiles<'_> {
         }
         let context = self.compactor.context();
         for name in self.names.drain(..) {
-            let _ = context.env.fs.remove(&context.path(name));
+            context.remove_file(name);
         }
     }
 }

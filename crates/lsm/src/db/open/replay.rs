@@ -108,7 +108,7 @@ impl Replay<'_> {
                     seqno += 1;
                     continue;
                 }
-                active.touch(frame.offset);
+                active.touch(frame.offset, frame.seqno);
                 if record.kind == Kind::BlobPointer {
                     active.hold_value(family.table_cache().values(), &record)?;
                 }

@@ -1,6 +1,7 @@
 //! The facts of an open store that every owner needs, and the two means to reach threads and listeners. Every other
 //! owner is above it.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -58,6 +59,14 @@ impl StoreContext {
     /// Returns the current time for measuring jobs.
     pub(in crate::db) fn now_nanos(&self) -> u64 {
         self.env.clock.monotonic_nanos()
+    }
+
+    /// Removes a file that no version names. If that fails, the next open removes it.
+    pub(in crate::db) fn remove_file(&self, name: StoreFileName) {
+        let removed = self.env.fs.remove(&self.path(name));
+        if removed.is_err_and(|error| error.kind() != ErrorKind::NotFound) {
+            self.counters.left_file();
+        }
     }
 
     pub(crate) fn path(&self, name: StoreFileName) -> PathBuf {

@@ -82,6 +82,8 @@ pub(crate) struct Generation {
     pub(crate) memtable: Arc<Memtable>,
     /// Logical offset of the log frame of its first record; `u64::MAX` while the memtable is empty.
     first_offset: AtomicU64,
+    /// Its seqno.
+    first_seqno: AtomicU64,
     /// Set by the freeze: records of the family in younger generations have a greater seqno. 0 while the memtable is
     /// active.
     through: AtomicU64,
@@ -103,6 +105,7 @@ impl Generation {
             range_index: ArcSwapOption::from_pointee(range_index),
             memtable: Arc::new(shape.memtable(order)),
             first_offset: AtomicU64::new(u64::MAX),
+            first_seqno: AtomicU64::new(0),
             through: AtomicU64::new(0),
             values: Mutex::default(),
             value_bytes: AtomicU64::new(0),
@@ -114,6 +117,7 @@ impl Generation {
         Generation {
             memtable: Arc::new(memtable),
             first_offset: self.first_offset().into(),
+            first_seqno: self.first_seqno.load(Ordering::Relaxed).into(),
             through: self.through().into(),
             values: Mutex::new(lock(&self.values).clone()),
             value_bytes: self.value_bytes.load(Ordering::Relaxed).into(),
@@ -202,12 +206,19 @@ impl Generation {
         lock(&self.values).iter().map(|file| file.number()).collect()
     }
 
-    /// Notes that a record whose frame begins at `offset` is about to be inserted. Only the applying thread calls this.
+    /// Notes that a record is about to be inserted whose frame begins at `offset` with the operation of `seqno`. Only the
+    /// applying thread calls this.
     #[inline]
-    pub(crate) fn touch(&self, offset: u64) {
+    pub(crate) fn touch(&self, offset: u64, seqno: Seqno) {
         if self.first_offset.load(Ordering::Relaxed) == u64::MAX {
+            self.first_seqno.store(seqno, Ordering::Relaxed);
             self.first_offset.store(offset, Ordering::Release);
         }
+    }
+
+    /// Returns the seqno of the first operation of the frame of its first record; `None` if the memtable is empty.
+    fn oldest_seqno(&self) -> Option<Seqno> {
+        (self.first_offset() < u64::MAX).then(|| self.first_seqno.load(Ordering::Relaxed))
     }
 
     pub(crate) fn first_offset(&self) -> u64 {
@@ -571,6 +582,15 @@ impl Family {
         self.0.view.store(Arc::new(next));
         self.0.deleted_runs.clear();
         self.0.replaced.add(&before, self.0.clock.monotonic_nanos());
+    }
+
+    /// Returns the least seqno in the memtables of the view and of those older ones that readers hold.
+    pub(crate) fn oldest_in_memtables(&self) -> Option<Seqno> {
+        let views = {
+            let _no_view_is_replaced = lock(&self.0.changing);
+            self.0.replaced.held().into_iter().chain([self.pinned_view()])
+        };
+        views.filter_map(|view| view.memtables().filter_map(|memtable| memtable.oldest_seqno()).min()).min()
     }
 
     /// Returns the time since the oldest view that a reader holds was replaced, in nanoseconds; 0 if nobody holds an old

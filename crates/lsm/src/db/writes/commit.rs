@@ -308,7 +308,7 @@ impl WritePath {
                 let place = (whole.seqno, at);
                 let (record, term) =
                     apply.binding.record_and_term(&operation, place, ends, &*self.context().companions)?;
-                active.touch(whole.offset);
+                active.touch(whole.offset, whole.seqno);
                 if family.deleted_runs().is_armed() {
                     family.deleted_runs().note(family.order(), &record);
                 }

@@ -226,8 +226,7 @@ impl WritePath {
         if self.unneeded_below(log).is_none() {
             return Ok(()); // a writer is active
         }
-        let rotated = log.wal().rotate_short().and_then(|_| log.wal().sync_full());
-        rotated.inspect_err(|error| self.store_log().queue_halt(error))?;
+        self.rotate_log()?;
         let moment = self.sync_log()?;
         let Some(below) = self.unneeded_below(log) else { return Ok(()) };
         let mut edit = Edit::default();
@@ -240,6 +239,30 @@ impl WritePath {
         }
         log.wal().give_back();
         Ok(())
+    }
+
+    /// Continues the log in a short, empty segment.
+    pub(in crate::db) fn rotate_log(&self) -> Result<()> {
+        let Some(log) = self.store_log().log() else { return Ok(()) };
+        let rotated = log.wal().rotate_short().and_then(|_| log.wal().sync_full());
+        rotated.inspect_err(|error| self.store_log().queue_halt(error)).map(drop)
+    }
+
+    /// Retires all segments that no memtable needs, and removes old frames from the files of the log. The caller holds
+    /// the job lock.
+    pub(in crate::db) fn erase_log(&self) -> Result<()> {
+        let Some(log) = self.store_log().log() else { return Ok(()) };
+        let moment = self.sync_log()?;
+        let below = {
+            let _nothing_is_taken = lock(&self.applier.apply);
+            self.held_from(&[], 0).min(log.wal().taken_up_to()).min(log.wal().synced().offset)
+        };
+        let mut edit = Edit::default();
+        let log_edit = self.log_changes_with(log, &mut edit, moment, (log.wal().retirable(below), &[]));
+        self.catalog().install(edit, None)?;
+        self.end_log_edit(log_edit);
+        log.wal().give_back();
+        log.wal().erase_ring()
     }
 
     /// Releases the log's spare segments after the disk became full, keeping the next segment. Returns true if this

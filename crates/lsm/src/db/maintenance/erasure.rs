@@ -1,0 +1,84 @@
+//! Erasure: how far back the records reach that a store holds outside of its current tables, and the removal of old log.
+//!
+//! In:    an open store. Out: the least seqno by kind of holder; a log whose files hold little more than its live frames.
+//! Holds: a record is missed by no holder on its way from one to the next, because they are asked in that order: log,
+//!        kept log; memtables; tables, obsolete files, trash. Records in current tables are not counted.
+//! Crash: as for a flush and a trim of the log (`log_retirement.rs`).
+
+use crate::db::jobs::job_lock::Flusher;
+use crate::db::state::family::Family;
+use crate::error::Result;
+use crate::record::Seqno;
+use crate::wal::LogCursor;
+
+/// How far back the records reach that a store holds outside of its current tables and blob files: the least seqno of a
+/// record, by kind of holder. `None` if the holder has no record, 0 if its seqnos are not known.
+///
+/// A caller that has removed something from all tables shows with it that no copy is left. Records move from memtables
+/// into tables, and from tables into obsolete files. So it calls `oldest_seqnos`, looks at the tables (`files_with`),
+/// and calls again: if both results are above the seqno of the removal, and no table has the item, then no file of the
+/// store has it. The keys that the manifest records as bounds of tables and ranges are not counted, nor is what the file
+/// system keeps of removed files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OldestSeqnos {
+    /// Of records in memtables, in those too that cursors and snapshots hold.
+    pub memtables: Option<Seqno>,
+    /// Of records in the files of the log: live segments, segments kept for future writes, old bytes in a segment that
+    /// is used again, and the tail ring.
+    pub log: Option<Seqno>,
+    /// Of records in segments that the change feed keeps.
+    pub kept_log: Option<Seqno>,
+    /// Of records in files that no version names: held by cursors, snapshots, backups or the change feed, waiting for
+    /// their removal, kept as trash, or set aside by a recovery or a repair.
+    pub obsolete_files: Option<Seqno>,
+    /// Of the oldest snapshot. Versions of this seqno and below may be in tables for its sake.
+    pub snapshots: Option<Seqno>,
+}
+
+impl OldestSeqnos {
+    /// Returns the least of all: no holder has a record of a lower seqno. `None` if there is no record outside of the
+    /// tables, and no snapshot.
+    pub fn oldest(&self) -> Option<Seqno> {
+        let OldestSeqnos { memtables, log, kept_log, obsolete_files, snapshots } = *self;
+        [memtables, log, kept_log, obsolete_files, snapshots].into_iter().flatten().min()
+    }
+}
+
+/// Returns how far back memtables, log and files reach.
+pub(in crate::db) fn oldest_seqnos(flusher: &Flusher) -> Result<OldestSeqnos> {
+    let (context, catalog) = (flusher.context(), flusher.catalog());
+    let snapshots = catalog.snapshots.boundaries().first().copied();
+    let log = flusher.store_log().log().and_then(|log| log.wal().oldest_seqno());
+    let kept_log = oldest_kept(flusher)?;
+    let memtables = catalog.families().all().filter_map(Family::oldest_in_memtables).min();
+    let obsolete_files = catalog.obsolete.oldest_seqno(context)?;
+    Ok(OldestSeqnos { memtables, log, kept_log, obsolete_files, snapshots })
+}
+
+/// Returns the seqno of the first frame that the change feed keeps.
+fn oldest_kept(flusher: &Flusher) -> Result<Option<Seqno>> {
+    let (context, feed) = (flusher.context(), &flusher.catalog().feed);
+    let first = || feed.view().state.segments.values().next().copied();
+    while let Some(kept) = first() {
+        let read = || {
+            let mut cursor = LogCursor::open(&context.env, &context.dir, kept.number, kept.nonce, kept.first)?;
+            Ok(cursor.next(kept.end)?.map_or(kept.next_seqno, |frame| frame.seqno))
+        };
+        match read() {
+            Err(_) if first() != Some(kept) => {} // released meanwhile
+            read => return read.map(Some),
+        }
+    }
+    Ok(None)
+}
+
+/// Flushes all memtables and erases the log before them.
+pub(in crate::db) fn erase_log(flusher: &Flusher) -> Result<()> {
+    let _job = flusher.job()?;
+    flusher.write_path().rotate_log()?; // first, so that the segments before hold no record that is not flushed
+    let through = flusher.write_path().freeze(&|_| true)?;
+    flusher.flush_frozen(&|_| true, through)?;
+    flusher.write_path().erase_log()?;
+    flusher.catalog().remove_obsolete_files();
+    Ok(())
+}

@@ -1,0 +1,167 @@
+//! How far back a store reaches outside of its tables, and the erasure of its log. Every value holds its own seqno, so
+//! the bytes on the simulated disk show what is left.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use waxseal_lsm::db::{At, Db, OldestSeqnos, Parts};
+use waxseal_lsm::env::sim::SimFs;
+use waxseal_lsm::error::ErrorKind;
+use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
+use waxseal_lsm::record::Seqno;
+use waxseal_testing::store::*;
+
+fn open_with(sim: &SimFs, dir: &Path, settings: Settings) -> Db {
+    let options = CfOptions { compression: Compression::None, large_value_bytes: 1000, ..options() };
+    let parts = Parts { families: vec![("default".into(), options)], ..parts(sim.env(sim.steps())) };
+    Db::open(dir, settings, parts).unwrap()
+}
+
+fn with_trash(trash_bytes: u64) -> Settings {
+    Settings { trash_bytes, ..settings() }
+}
+
+/// Puts a value of about this length that holds its seqno every 20 bytes.
+fn put_marked(db: &Db, key: u64, length: usize, last: &mut Seqno) {
+    let value = format!("[mark {:012}]", *last + 1).repeat(length.div_ceil(19));
+    let seqno = put(db, &default(db), format!("{key:04}").as_bytes(), value.as_bytes(), Durability::Os).unwrap();
+    assert!(seqno > *last && seqno <= *last + 1, "{seqno} after {last}");
+    *last = seqno;
+}
+
+/// Returns the least marked seqno in the files that are no current tables or value files, with the name of the file.
+fn least_mark(sim: &SimFs, dir: &Path, db: &Db) -> Option<(Seqno, String)> {
+    let mut current = BTreeSet::new();
+    for table in db.tables(&default(db)).unwrap() {
+        current.insert(table.name());
+        let values = table.meta().values.iter().map(|values| format!("{:06}.val", values.file.number));
+        current.extend(values);
+    }
+    let marks =
+        sim_bytes(sim, dir).into_iter().filter(|(name, _)| !current.contains(name)).flat_map(|(name, bytes)| {
+            let marks = bytes.windows(18).filter(|window| window.starts_with(b"[mark ")).filter_map(|window| {
+                std::str::from_utf8(&window[6..]).ok().and_then(|digits| digits.parse::<Seqno>().ok())
+            });
+            marks.min().map(|mark| (mark, name))
+        });
+    marks.min()
+}
+
+/// Checks the promise: no file has a mark below the oldest seqno.
+fn check(sim: &SimFs, dir: &Path, db: &Db) -> OldestSeqnos {
+    let oldest = db.oldest_seqnos().unwrap();
+    let least = least_mark(sim, dir, db);
+    if let Some((mark, name)) = &least {
+        let promised = OldestSeqnos { snapshots: None, ..oldest }.oldest();
+        assert!(promised.is_some_and(|promised| promised <= *mark), "{mark} is in {name}, promised was {oldest:?}");
+    }
+    oldest
+}
+
+/// Runs a random history, and checks the promise after each step. Returns the holders that had a record of a known seqno.
+fn history(settings: &Settings, seed: u64) -> BTreeSet<usize> {
+    let (sim, dir) = sim(seed);
+    let mut db = open_with(&sim, &dir, settings.clone());
+    let (mut last, mut held, mut reached) = (0, Vec::new(), BTreeSet::new());
+    let mut dice = seed;
+    for round in 0..150 {
+        dice = dice.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        let roll = dice >> 40;
+        for n in 0..roll % 40 {
+            let length = if n % 13 == 5 { 2000 } else { 60 + (roll % 400) as usize };
+            put_marked(&db, (dice >> 20).wrapping_add(n * 17) % 300, length, &mut last);
+        }
+        match (roll / 40) % 16 {
+            0 => db.flush().unwrap(),
+            1 => db.settle().unwrap(),
+            2 => db.erase_log().unwrap(),
+            3 => held.push((db.snapshot().unwrap(), db.cursor(&default(&db), At::Latest, ALL).unwrap())),
+            4 | 5 => held.clear(),
+            6 if settings.keep_log_bytes > 0 => drop(db.keep_log_for("copy", None).unwrap()),
+            7 => drop(db.drop_change_cursor("copy")),
+            8 if settings.trash_bytes > 0 => {
+                let trash_bytes = if round % 2 == 0 { 0 } else { settings.trash_bytes };
+                db.set_settings(Settings { trash_bytes, ..settings.clone() }).unwrap();
+            }
+            9 if round % 3 == 0 => {
+                held.clear();
+                db.close().unwrap();
+                db = open_with(&sim, &dir, settings.clone());
+                last = db.metrics().visible_seqno; // an open may take seqnos
+            }
+            _ => while db.step().unwrap() {},
+        }
+        let oldest = check(&sim, &dir, &db);
+        let all = [oldest.memtables, oldest.log, oldest.kept_log, oldest.obsolete_files, oldest.snapshots];
+        let is_known = |holder: &usize| all[*holder].is_some_and(|oldest| oldest > 0);
+        reached.extend((0..all.len()).filter(is_known));
+    }
+    reached
+}
+
+#[test]
+fn no_file_holds_an_older_record_than_the_store_says() {
+    let kept_log = Settings { keep_log_bytes: 150_000, ..settings() };
+    let all = [settings(), with_trash(30_000), kept_log];
+    let reached = all.iter().zip(5..).map(|(settings, seed)| history(settings, seed));
+    assert_eq!(reached.flatten().collect::<BTreeSet<_>>(), BTreeSet::from([0, 1, 2, 3, 4]));
+}
+
+#[test]
+fn an_erased_log_holds_no_old_record() {
+    let (sim, dir) = sim(12);
+    let db = open_with(&sim, &dir, with_trash(100_000));
+    let mut last = 0;
+    for n in 0..1500 {
+        put_marked(&db, n % 200, if n % 10 == 0 { 3000 } else { 200 }, &mut last);
+        while db.step().unwrap() {}
+    }
+    db.compact(&default(&db), &ALL).unwrap();
+    let before = check(&sim, &dir, &db);
+    assert!(before.log.is_some_and(|oldest| oldest < last), "{before:?}");
+    assert!(before.obsolete_files.is_some(), "the trash: {before:?}");
+    db.set_settings(with_trash(0)).unwrap();
+    db.erase_log().unwrap();
+    assert_eq!(check(&sim, &dir, &db), OldestSeqnos::default());
+    assert_eq!(least_mark(&sim, &dir, &db), None);
+    put_marked(&db, 1, 100, &mut last);
+    let after = check(&sim, &dir, &db);
+    assert_eq!((after.memtables, after.log, after.oldest()), (Some(last), Some(last), Some(last)));
+}
+
+#[test]
+fn each_holder_of_an_old_record_is_named() {
+    let (sim, dir) = sim(13);
+    let db = open_with(&sim, &dir, settings());
+    let mut last = 0;
+    put_marked(&db, 1, 100, &mut last);
+    db.flush().unwrap();
+    let cursor = db.cursor(&default(&db), At::Latest, ALL).unwrap();
+    let snapshot = db.snapshot().unwrap();
+    put_marked(&db, 1, 100, &mut last);
+    let memory = db.oldest_seqnos().unwrap();
+    assert_eq!((memory.memtables, memory.obsolete_files, memory.snapshots), (Some(2), None, Some(1)));
+    drop(snapshot);
+    db.compact(&default(&db), &ALL).unwrap();
+    db.erase_log().unwrap();
+    let held = check(&sim, &dir, &db);
+    assert_eq!((held.obsolete_files, held.log, held.snapshots), (Some(1), None, None), "{held:?}");
+    assert_eq!(held.memtables, Some(2), "the cursor may hold the memtable of its view");
+    drop(cursor);
+    while db.step().unwrap() {}
+    assert_eq!(db.oldest_seqnos().unwrap(), OldestSeqnos::default());
+
+    db.keep_log_for("copy", None).unwrap();
+    put_marked(&db, 2, 100, &mut last);
+    db.erase_log().unwrap();
+    let kept = check(&sim, &dir, &db);
+    assert_eq!((kept.kept_log, kept.log), (Some(3), None), "{kept:?}");
+    db.drop_change_cursor("copy").unwrap();
+    db.erase_log().unwrap();
+    assert_eq!(db.oldest_seqnos().unwrap(), OldestSeqnos::default());
+    sim.write_all(dir.join("000999.cut"), b"left by a recovery").unwrap();
+    assert_eq!(db.oldest_seqnos().unwrap().oldest(), Some(0));
+    let read_only = read_only(&sim, &dir).unwrap();
+    assert_kind(read_only.oldest_seqnos(), ErrorKind::ReadOnly, "a reader");
+    assert_kind(read_only.erase_log(), ErrorKind::ReadOnly, "a reader");
+}
