@@ -56,7 +56,10 @@ impl ObsoleteFiles {
         let _one_at_a_time = lock(&self.removing);
         match self.dead.take() {
             Some(ObsoleteObject::Memory(late)) => drop(late),
-            Some(ObsoleteObject::Table(_) | ObsoleteObject::Values(_)) if context.access != Access::Write => {}
+            Some(ObsoleteObject::Table(table)) if context.access != Access::Write => self.dead.removed(table.number),
+            Some(ObsoleteObject::Values(number)) if context.access != Access::Write => {
+                self.dead.values().removed(number);
+            }
             Some(ObsoleteObject::Table(table)) if self.feed.bury(StoreFileName::Table(table.number)) => {}
             Some(ObsoleteObject::Values(number)) if self.feed.bury(StoreFileName::Values(number)) => {}
             Some(ObsoleteObject::Table(table)) => {
