@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use crate::checksum::{Role, hash_key};
 use crate::codec::Reader;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ledger::Ledger;
 use crate::lost_range::LostRange;
 use crate::record::{MAX_KEY_BYTES, MAX_SEQNO, Record, companion};
@@ -16,6 +16,7 @@ use crate::seam::{Check, Companions};
 use crate::sst::block::entry::{BlockEntry, LEAST_ENTRY_BYTES};
 use crate::sst::block::frame::{BlockHandle, LOST, StoredBlock, check_frame, companion_of, read_framed};
 use crate::sst::block::scan::{KeyBuffer, scan_entries};
+use crate::sst::index::key_filters::KeyFilters;
 use crate::sst::table::table::{Table, promised};
 
 /// The result of checking one block.
@@ -32,7 +33,7 @@ pub struct CheckedBlock {
 }
 
 impl Table {
-    /// Checks one block from its file: CRC, format, order, companions, and that the filter contains its keys. The first
+    /// Checks one block from its file: CRC, format, order, companions, and that the filters have its keys and their prefixes. The first
     /// block of a partition also checks the index and filter blocks of that partition. Errors: `Corruption` if any
     /// check fails.
     pub fn check_block(&self, number: usize, protector: &dyn Companions) -> Result<CheckedBlock> {
@@ -40,6 +41,8 @@ impl Table {
             self.check_partition(span)?;
         }
         let part = self.partition_of(number)?;
+        let (own, policy) = (part.filter.as_ref(), self.policy_filter.as_ref());
+        let filters = KeyFilters { own, prefixes: self.properties.prefix_extractor, policy };
         let handle = &self.handle(number)?;
         let protection = promised(&self.properties, protector);
         let mut checked = CheckedBlock { bytes: handle.bytes() as u64, ..CheckedBlock::default() };
@@ -50,11 +53,8 @@ impl Table {
             let mut scratch = Vec::new();
             let body = stored.body(handle.raw_len, &mut scratch, self.dictionary.as_deref())?;
             scan_entries(body, stored.column, self.base, &self.records.order, &mut KeyBuffer::default(), |_, record| {
-                let key_hash = hash_key(record.key);
-                if !part.may_contain(key_hash) || self.is_denied(record.key) {
-                    return Err(Error::structural("the filter denies a key of the table"));
-                }
-                match protector.verify(record, key_hash, protection) {
+                filters.check(record.key, &self.records.order)?;
+                match protector.verify(record, hash_key(record.key), protection) {
                     Check::Validated => checked.validated += 1,
                     Check::Unverified => checked.unverified += 1,
                     found => return Err(mismatch(record, found)),

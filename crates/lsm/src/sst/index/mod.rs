@@ -2,6 +2,7 @@
 
 pub(super) mod filter;
 pub(super) mod index;
+pub(super) mod key_filters;
 pub(super) mod partition_builder;
 pub(super) mod partitions;
 pub(super) mod policy_filter;

@@ -49,7 +49,7 @@ pub struct Table {
     /// The filter is the engine's own, and equal keys have equal hashes.
     pub(in crate::sst) has_own_filter: bool,
     /// A filter made by a user's policy.
-    policy_filter: Option<PolicyFilter>,
+    pub(in crate::sst) policy_filter: Option<PolicyFilter>,
     /// The dictionary for zstd blocks.
     pub(in crate::sst) dictionary: Option<Arc<Dictionary>>,
     pub(in crate::sst) expected: Expected,

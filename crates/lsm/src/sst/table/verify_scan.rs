@@ -10,16 +10,16 @@ use std::cmp::Ordering;
 use super::properties::Properties;
 use super::table::Table;
 use super::writer::checked_term;
-use crate::checksum::{Role, hash};
+use crate::checksum::Role;
 use crate::error::{Damage, Error, Result, Verdict};
 use crate::ledger::Ledger;
 use crate::order::Order;
-use crate::prefix_extractor::prefix_hash;
 use crate::record::{Record, Seqno};
 use crate::seam::{Companions, Protection};
 use crate::sst::block::frame::{BlockHandle, StoredBlock, check_frame, read_framed};
 use crate::sst::block::scan::{KeyBuffer, scan_entries};
 use crate::sst::index::filter::BloomFilter;
+use crate::sst::index::key_filters::KeyFilters;
 use crate::sst::index::partitions::{IndexPartition, TableIndex};
 use crate::sst::index::policy_filter::PolicyFilter;
 
@@ -80,8 +80,8 @@ impl<'a> VerifyScan<'a> {
         let body = stored.body(handle.raw_len, &mut self.scratch, self.table.dictionary.as_deref())?;
         let (before, first) = (self.before.take(), &mut self.first);
         let (ledger, seqnos, protector) = (&mut self.ledger, &mut self.seqnos, self.protector);
-        let (policy_filter, visit) = (self.policy_filter, &mut self.visit);
-        let extractor = self.table.properties.prefix_extractor;
+        let (prefixes, visit) = (self.table.properties.prefix_extractor, &mut self.visit);
+        let filters = KeyFilters { own, prefixes, policy: self.policy_filter };
         let mut last_seqno = None;
         scan_entries(body, stored.column, *base, order, &mut self.keys, |_, record| {
             if last_seqno.is_none() {
@@ -90,15 +90,7 @@ impl<'a> VerifyScan<'a> {
             }
             last_seqno = Some(record.seqno);
             *seqnos = (seqnos.0.min(record.seqno), seqnos.1.max(record.seqno));
-            let prefix = extractor.and_then(|extractor| extractor.prefix_of(record.key)).map(prefix_hash);
-            let lacks = |filter: &BloomFilter| {
-                !filter.may_contain(hash(record.key)) || prefix.is_some_and(|hash| !filter.may_contain(hash))
-            };
-            if own.is_some_and(lacks)
-                || policy_filter.is_some_and(|policy_filter| !policy_filter.may_contain(record.key, order))
-            {
-                return Err(Error::structural("the filter denies a key of the table"));
-            }
+            filters.check(record.key, order)?;
             ledger.add(record.kind, checked_term(protector, record, protection)?);
             visit(record)
         })?;

@@ -92,3 +92,22 @@ fn a_partition_of_another_range_never_denies_a_prefix() {
         }
     }
 }
+
+#[test]
+fn a_check_by_blocks_finds_a_filter_without_prefixes() {
+    let whole = table(1000, Some(RULE));
+    let without_prefixes = table(1000, None);
+    let misled = whole.opened_anew(|index| {
+        if let (TableIndex::Whole(part), TableIndex::Whole(other)) = (index, without_prefixes.read_parts()?.table_index)
+        {
+            part.filter = other.filter;
+        }
+        Ok(())
+    });
+    let misled = misled.unwrap();
+    assert!(denied(&misled, present()) > 0 && denied(&whole, present()) == 0);
+    let blocks =
+        |table: &Table| (0..table.blocks()).filter(|block| table.check_block(*block, &Sealer).is_err()).count();
+    assert_eq!(blocks(&whole), 0);
+    assert!(blocks(&misled) > 1, "each block with a directory that the filter denies");
+}
