@@ -207,15 +207,11 @@ class Manifest:
                     raise c.damage(f"filtered records of family {family}, which is gone")
                 for total in self.filtered.setdefault(family, ({}, {})):
                     add_ledger(total, ledger(c))
-            elif tag == 45:
-                number = c.varint()
-                last = next(reversed(self.tables.values()), None)
-                if last is None or last.number != number or not last.values:
-                    raise c.damage(f"items of values of table {number}, which was not just added or has none")
-                sets = [collected(Cursor(c.bytes(), c.file, c.origin)) for _ in last.values]
-                if not any(sets):
-                    raise c.damage(f"no items of values of table {number}")
-                self.collected.update((value.uid, found) for value, found in zip(last.values, sets))
+            elif tag == 49:
+                uid, found = c.take(16), collected(c)
+                if not found:
+                    raise c.damage("no items of a value file")
+                self.collected.setdefault(uid, found)
             elif tag == 43:
                 family, options = c.varint(), dict(Cursor(c.bytes(), c.file, c.origin).fields())
                 if family not in self.families:

@@ -6,7 +6,7 @@
 //! Holds:  a set never lacks an item of its file. A set that is not known completely is left out, and a search then
 //!         takes the file for one that may hold any item.
 //! Errors: a function that fails or panics leaves its file without the set.
-//! Disk:   property 22 of a table (docs/format.md, section 4.5), and tag 45 of the manifest for blob files (section 6).
+//! Disk:   property 22 of a table (docs/format.md, section 4.5), and tag 49 of the manifest for blob files (section 6).
 //!         The functions are not stored: a file that is written without a function lacks its set.
 
 use std::collections::BTreeSet;
@@ -89,9 +89,9 @@ pub(crate) fn are_valid(properties: &[TableProperty]) -> bool {
 }
 
 /// The sets of items of one file, by ascending names of their properties, encoded. A property that is not among them may
-/// have any item.
+/// have any item. Clones share the sets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CollectedSets(Vec<(String, Vec<u8>)>);
+pub struct CollectedSets(Arc<[(String, Vec<u8>)]>);
 
 impl CollectedSets {
     /// Returns true if no set is known.
@@ -105,14 +105,9 @@ impl CollectedSets {
         found.is_none_or(|(_, items)| has_item(items, item))
     }
 
-    /// Returns the length of all names and items.
-    pub(crate) fn bytes(&self) -> usize {
-        self.0.iter().map(|(name, items)| name.len() + items.len()).sum()
-    }
-
     /// Appends the encoded sets.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        for (name, items) in &self.0 {
+        for (name, items) in self.0.iter() {
             put_bytes(out, name.as_bytes());
             put_bytes(out, items);
         }
@@ -130,7 +125,7 @@ impl CollectedSets {
             check_items(items)?;
             sets.push((name.to_owned(), items.to_vec()));
         }
-        Ok(CollectedSets(sets))
+        Ok(CollectedSets(sets.into()))
     }
 }
 
@@ -181,7 +176,7 @@ impl PropertyCollectors {
         };
         let mut finished: Vec<_> = self.0.into_iter().map(encoded).collect();
         finished.sort();
-        CollectedSets(finished)
+        CollectedSets(finished.into())
     }
 }
 
@@ -336,7 +331,7 @@ pub(crate) mod tests {
             });
             let mut collectors = PropertyCollectors::begin(&[all]);
             (0..2).for_each(|_| collectors.add(b"k", b"v"));
-            collectors.finish().0
+            collectors.finish().0.to_vec()
         };
         let most = MAX_PROPERTY_BYTES / 3;
         assert_eq!(each(0, most)[0].1.len(), most * 3);

@@ -18,7 +18,6 @@ use crate::frame::Mark;
 use crate::ledger::{Ledger, LedgerEntry};
 use crate::lost_range::LostRange;
 use crate::names::system_number;
-use crate::options::KIB;
 use crate::range_delete::RangeDelete;
 use crate::record::{MAX_KEY_BYTES, MAX_SEQNO, Seqno};
 use crate::table_property::CollectedSets;
@@ -219,6 +218,13 @@ pub enum EditChange {
     },
     /// A change of what the change feed keeps.
     Feed(FeedEdit),
+    /// The items of all values that were ever written into a value file, for the tables that point into it.
+    ValuesCollected {
+        /// The file.
+        uid: Uid,
+        /// The sets of items, not empty.
+        collected: CollectedSets,
+    },
     /// A change written by a later version, which this version may ignore.
     Skipped {
         /// An odd tag.
@@ -227,9 +233,6 @@ pub enum EditChange {
         bytes: Vec<u8>,
     },
 }
-
-/// Maximum length of the items that an edit holds for the value files of one table.
-const MAX_COLLECTED_BYTES: usize = 64 * KIB;
 
 const FAMILY_CREATED: u64 = 2;
 const FAMILY_DROPPED: u64 = 4;
@@ -261,9 +264,9 @@ const TABLE_INGESTED: u64 = 38;
 const COMPACTION_FILTER_NAMED: u64 = 39;
 const FILTERED: u64 = 41;
 const OPTIONS_CHANGED: u64 = 43;
-const VALUES_COLLECTED: u64 = 45;
 const FORMAT_LEVEL: u64 = 46;
 const FEED: u64 = 48;
+const VALUES_COLLECTED: u64 = 49;
 
 impl Edit {
     /// Encodes the edit as the body of its frame.
@@ -297,12 +300,6 @@ impl Edit {
                 put_varint(&mut out, TABLE_INGESTED);
                 put_bytes(&mut out, &body);
             }
-            if let Some(table) = change.with_collected() {
-                body.clear();
-                put_collected(&mut body, table);
-                put_varint(&mut out, VALUES_COLLECTED);
-                put_bytes(&mut out, &body);
-            }
         }
         out
     }
@@ -315,9 +312,6 @@ impl Edit {
         for change in self.changes.iter().filter(|change| !change.is_light()) {
             body.clear();
             change.encode(&mut body);
-            if let Some(table) = change.with_collected() {
-                put_collected(&mut body, table);
-            }
             weight += body.len() as u64 + 3;
         }
         weight
@@ -333,7 +327,6 @@ impl Edit {
                 TABLE_EXPIRES => set_expiry(changes.last_mut(), body)?,
                 TABLE_HIDES => set_hidden(changes.last_mut(), body)?,
                 TABLE_INGESTED => check_ingested(changes.last(), body)?,
-                VALUES_COLLECTED => set_collected(changes.last_mut(), body)?,
                 _ => changes.push(EditChange::decode(tag, body)?),
             }
         }
@@ -380,20 +373,8 @@ impl EditChange {
             | EditChange::Line { .. }
             | EditChange::LinesTakenOut { .. }
             | EditChange::Expired { .. }
+            | EditChange::ValuesCollected { .. }
             | EditChange::Skipped { .. } => FormatLevel::FIRST,
-        }
-    }
-
-    /// Returns an added table of which items of value files are known. They are encoded as a separate change, which older
-    /// versions skip. A table that points into very many value files goes without it: nothing is known of their items
-    /// then, once the store is opened again.
-    fn with_collected(&self) -> Option<&TableMeta> {
-        match self {
-            EditChange::TableAdded { table, .. } => {
-                let bytes: usize = table.values.iter().map(|values| values.file.collected.bytes()).sum();
-                (1..=MAX_COLLECTED_BYTES).contains(&bytes).then_some(&**table)
-            }
-            _ => None,
         }
     }
 
@@ -553,6 +534,11 @@ impl EditChange {
                 put_ledger(out, changed);
                 FILTERED
             }
+            EditChange::ValuesCollected { uid, collected } => {
+                out.extend_from_slice(&uid.0);
+                collected.encode(out);
+                VALUES_COLLECTED
+            }
             EditChange::Feed(feed) => {
                 feed.encode(out);
                 FEED
@@ -637,6 +623,13 @@ impl EditChange {
                 EditChange::Filtered { family: family(reader)?, dropped: ledger(reader)?, changed: ledger(reader)? }
             }
             FEED => EditChange::Feed(FeedEdit::decode(reader)?),
+            VALUES_COLLECTED => {
+                let (uid, collected) = (Uid(reader.array()?), CollectedSets::decode(reader.rest())?);
+                if collected.is_empty() {
+                    return Err(Error::structural("no items of a value file"));
+                }
+                return Ok(EditChange::ValuesCollected { uid, collected });
+            }
             _ if tag % 2 == 1 => return Ok(EditChange::Skipped { tag, bytes: bytes.to_vec() }),
             _ => {
                 let what = format!("edit with a change of kind {tag}: written by a newer version");
@@ -750,34 +743,6 @@ fn check_ingested(before: Option<&EditChange>, body: &[u8]) -> Result<()> {
     }
 }
 
-/// Encodes the items that were collected of a table's value files, in their order.
-fn put_collected(out: &mut Vec<u8>, table: &TableMeta) {
-    put_varint(out, table.number);
-    for values in &table.values {
-        let mut sets = Vec::new();
-        values.file.collected.encode(&mut sets);
-        put_bytes(out, &sets);
-    }
-}
-
-/// Decodes the items that were collected of the value files of the table that the previous change adds.
-fn set_collected(before: Option<&mut EditChange>, body: &[u8]) -> Result<()> {
-    let reader = &mut Reader::new(body);
-    let number = reader.varint()?;
-    let Some(EditChange::TableAdded { table, .. }) = before else {
-        return Err(Error::structural("items of value files without a table"));
-    };
-    let is_first = table.number == number && table.values.iter().all(|values| values.file.collected.is_empty());
-    for values in &mut Arc::make_mut(table).values {
-        Arc::make_mut(&mut values.file).collected = CollectedSets::decode(reader.length_prefixed()?)?;
-    }
-    let is_known = table.values.iter().any(|values| !values.file.collected.is_empty());
-    match is_first && is_known && reader.is_empty() {
-        true => Ok(()),
-        false => Err(Error::structural("items of value files that the change before does not add")),
-    }
-}
-
 fn put_values(out: &mut Vec<u8>, values: &[BlobRef]) {
     put_varint(out, values.len() as u64);
     for BlobRef { file, count, bytes } in values {
@@ -860,9 +825,9 @@ pub(crate) mod tests {
     const FREE_TAG: u64 = VALUES_COLLECTED + 2;
 
     fn value_refs() -> impl Strategy<Value = Vec<BlobRef>> {
-        let one = (any::<([u64; 4], [u8; 16])>(), any::<[u64; 2]>(), collected_sets());
-        let one = one.prop_map(|(([number, size, count, digest], uid), [live, bytes], collected)| BlobRef {
-            file: Arc::new(BlobMeta { number, uid: Uid(uid), size, count, digest, collected }),
+        let one = any::<([u64; 4], [u8; 16], [u64; 2])>();
+        let one = one.prop_map(|([number, size, count, digest], uid, [live, bytes])| BlobRef {
+            file: Arc::new(BlobMeta { number, uid: Uid(uid), size, count, digest, ..BlobMeta::default() }),
             count: live,
             bytes,
         });
@@ -989,6 +954,8 @@ pub(crate) mod tests {
             (any::<u32>(), 0..=MAX_SEQNO).prop_map(|(family, seqno)| EditChange::RangeDeleteRetired { family, seqno }),
             any::<(u32, String)>().prop_map(|(family, name)| EditChange::MergeOperatorNamed { family, name }),
             any::<(u32, Vec<u8>)>().prop_map(|(family, options)| EditChange::OptionsChanged { family, options }),
+            (any::<[u8; 16]>(), collected_sets().prop_filter("any items", |sets| !sets.is_empty()))
+                .prop_map(|(uid, collected)| EditChange::ValuesCollected { uid: Uid(uid), collected }),
             (0u64..100, any::<Vec<u8>>()).prop_map(|(n, bytes)| EditChange::Skipped { tag: FREE_TAG + n * 2, bytes }),
         ]
     }

@@ -139,6 +139,7 @@ impl Manifest {
     /// written.
     pub fn append(&mut self, edit: &Edit) -> Result<()> {
         self.check_place()?;
+        let edit = &*self.state.with_value_items(edit);
         let mut next = self.state.clone();
         next.apply(edit).map_err(refused)?;
         let written = self.chain.append(&edit.encode());

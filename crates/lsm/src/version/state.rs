@@ -3,6 +3,7 @@
 //!
 //! Pure. An edit that does not fit is rejected; a state that rejected one must not be used further (work on a clone).
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use super::edit::{Edit, EditChange};
 use super::event_log::{EventLine, EventLines};
 use super::feed::{FeedEdit, FeedState};
 use super::table_meta::TableMeta;
+use crate::checksum::Uid;
 use crate::error::Error;
 use crate::format_level::FormatLevel;
 use crate::ledger::Ledger;
@@ -20,6 +22,8 @@ use crate::names::system_number;
 use crate::planted;
 use crate::range_delete::RangeDelete;
 use crate::record::Seqno;
+use crate::table_property::CollectedSets;
+use crate::values::BlobMeta;
 use crate::wal::{LogPlace, LogStart};
 
 /// The state of the store, as far as the manifest records it. Clones share unchanged parts.
@@ -61,6 +65,15 @@ pub struct ManifestState {
     pub lines: EventLines,
     /// What the change feed keeps.
     pub feed: Arc<FeedState>,
+    /// The items of value files of which any are known.
+    value_items: RedBlackTreeMapSync<Uid, ValueItems>,
+}
+
+/// The items of a value file, and the number of tables that point into it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ValueItems {
+    tables: u64,
+    collected: CollectedSets,
 }
 
 /// One column family.
@@ -113,7 +126,31 @@ impl ManifestState {
         edit.changes.iter().try_for_each(|change| {
             self.format_level = self.format_level.max(change.level());
             self.change(change)
-        })
+        })?;
+        // At the end: a table may be removed before another one that points into the same file is added.
+        let unnamed = self.value_items.iter().filter(|(_, items)| items.tables == 0).map(|(uid, _)| *uid);
+        for uid in unnamed.collect::<Vec<_>>() {
+            self.value_items.remove_mut(&uid);
+        }
+        Ok(())
+    }
+
+    /// Returns an edit with the items of the value files that it names first, before its other changes.
+    pub(super) fn with_value_items<'a>(&self, edit: &'a Edit) -> Cow<'a, Edit> {
+        let mut new = BTreeMap::new();
+        for change in &edit.changes {
+            let EditChange::TableAdded { table, .. } = change else { continue };
+            for BlobMeta { uid, collected, .. } in table.values.iter().map(|values| &*values.file) {
+                if !collected.is_empty() && !self.value_items.contains_key(uid) {
+                    new.insert(*uid, collected.clone());
+                }
+            }
+        }
+        if new.is_empty() {
+            return Cow::Borrowed(edit);
+        }
+        let new = new.into_iter().map(|(uid, collected)| EditChange::ValuesCollected { uid, collected });
+        Cow::Owned(Edit { changes: new.chain(edit.changes.iter().cloned()).collect() })
     }
 
     /// Returns an edit that makes an empty state equal to this one.
@@ -126,6 +163,9 @@ impl ManifestState {
         if self.format_level > FormatLevel::FIRST {
             changes.push(EditChange::FormatLevel(self.format_level));
         }
+        changes.extend(self.value_items.iter().map(|(uid, ValueItems { collected, .. })| {
+            EditChange::ValuesCollected { uid: *uid, collected: collected.clone() }
+        }));
         for family in self.families.values() {
             changes.push(EditChange::FamilyCreated {
                 id: family.id,
@@ -260,9 +300,11 @@ impl ManifestState {
                 self.families.remove_mut(id);
                 self.ids.remove_mut(&dropped.name[..]);
                 self.tables -= dropped.tables.len();
+                dropped.tables.values().for_each(|(_, table)| self.release_values(table));
             }
             EditChange::TableAdded { family, level, table } => {
-                if self.named(*family)?.tables.insert(table.number, (*level, Arc::clone(table))).is_some() {
+                let table = self.hold_values(table);
+                if self.named(*family)?.tables.insert(table.number, (*level, Arc::clone(&table))).is_some() {
                     return Err("adds a table that exists");
                 }
                 self.tables += 1;
@@ -273,11 +315,10 @@ impl ManifestState {
             EditChange::TableRemoved { family, level, number } => {
                 let family = self.named(*family)?;
                 family.quarantined.remove(number);
-                let removed = family.tables.remove(number);
-                if removed.is_none_or(|(was, _)| was != *level) {
-                    return Err("removes a table that does not exist");
-                }
+                let removed = family.tables.remove(number).filter(|(was, _)| was == level);
+                let (_, removed) = removed.ok_or("removes a table that does not exist")?;
                 self.tables -= 1;
+                self.release_values(&removed);
             }
             EditChange::Flushed { family, seqno } => {
                 let family = self.named(*family)?;
@@ -373,9 +414,47 @@ impl ManifestState {
                 }
                 Arc::make_mut(&mut self.feed).apply(feed)?;
             }
+            EditChange::ValuesCollected { uid, collected } => {
+                if !self.value_items.contains_key(uid) {
+                    self.value_items.insert_mut(*uid, ValueItems { tables: 0, collected: collected.clone() });
+                }
+            }
             EditChange::Skipped { .. } => {}
         }
         Ok(())
+    }
+
+    /// Counts a table among those that point into its value files. Returns it with the items of these files.
+    fn hold_values(&mut self, table: &Arc<TableMeta>) -> Arc<TableMeta> {
+        let mut table = Arc::clone(table);
+        for at in 0..table.values.len() {
+            let file = Arc::clone(&table.values[at].file);
+            match self.value_items.get_mut(&file.uid) {
+                Some(items) => {
+                    items.tables += 1;
+                    if file.collected.is_empty() {
+                        let collected = items.collected.clone();
+                        let file = Arc::new(BlobMeta { collected, ..BlobMeta::clone(&file) });
+                        Arc::make_mut(&mut table).values[at].file = file;
+                    }
+                }
+                None if file.collected.is_empty() => {}
+                None => {
+                    let collected = file.collected.clone();
+                    self.value_items.insert_mut(file.uid, ValueItems { tables: 1, collected });
+                }
+            }
+        }
+        table
+    }
+
+    /// Counts a removed table no longer among those that point into its value files.
+    fn release_values(&mut self, table: &TableMeta) {
+        for values in &table.values {
+            if let Some(items) = self.value_items.get_mut(&values.file.uid) {
+                items.tables = items.tables.saturating_sub(1);
+            }
+        }
     }
 
     fn named(&mut self, family: u32) -> Result<&mut FamilyState, &'static str> {

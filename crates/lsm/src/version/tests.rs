@@ -15,6 +15,8 @@ use crate::checksum::Uid;
 use crate::env::{Env, Open};
 use crate::error::{ErrorKind, Verdict};
 use crate::header::{FileHeader, FileKind};
+use crate::table_property::{PropertyCollectors, TableProperty};
+use crate::values::{BlobMeta, BlobRef};
 use crate::wal::LogPlace;
 
 const STORE: Uid = Uid([7; 16]);
@@ -25,6 +27,24 @@ fn dir() -> tempfile::TempDir {
 
 fn table(number: u64) -> Arc<TableMeta> {
     Arc::new(TableMeta { number, smallest: b"a".to_vec(), largest: b"z".to_vec(), ..TableMeta::default() })
+}
+
+/// A value file of which an item is known.
+fn values(uid: u8) -> BlobRef {
+    let property = TableProperty::new("item", move |_, _, add| {
+        add(&[uid; 40]);
+        Ok(())
+    });
+    let mut collectors = PropertyCollectors::begin(&[property]);
+    collectors.add(b"key", b"value");
+    let (uid, collected) = (Uid([uid; 16]), collectors.finish());
+    BlobRef { file: Arc::new(BlobMeta { uid, collected, ..BlobMeta::default() }), ..BlobRef::default() }
+}
+
+/// A table that points into value files.
+fn table_with(number: u64, uids: impl IntoIterator<Item = u8>) -> Arc<TableMeta> {
+    let values = uids.into_iter().map(values).collect();
+    Arc::new(TableMeta { values, ..TableMeta::clone(&table(number)) })
 }
 
 fn added(number: u64) -> Edit {
@@ -71,6 +91,33 @@ fn edits_are_there_after_reopening_without_a_close() {
     let found = reopened(&env, dir.path());
     assert_eq!((&found.state, found.identity.store, found.torn), (manifest.state(), STORE, None));
     assert_eq!((found.state.families[&0].tables.len(), found.next_file), (4, 9));
+}
+
+#[test]
+fn the_items_of_a_value_file_are_stated_once_and_known_to_all_of_its_tables() {
+    let (env, dir) = (Env::real(), dir());
+    let mut manifest = create(&env, dir.path());
+    let added = |number: u64| EditChange::TableAdded { family: 0, level: 0, table: table_with(number, [1, 2]) };
+    let removed = |number: u64| EditChange::TableRemoved { family: 0, level: 0, number };
+    let mut lengths = Vec::new();
+    for number in 5..40 {
+        let before = manifest.bytes();
+        let gone = (number > 5).then(|| removed(number - 1)); // before the table that holds its files from now on
+        manifest.append(&gone.into_iter().chain([added(number)]).collect::<Vec<_>>().into()).unwrap();
+        lengths.push(manifest.bytes() - before);
+    }
+    assert!(lengths[0] > lengths[1] + 80 && lengths[1..].iter().all(|length| *length <= lengths[1] + 8), "{lengths:?}");
+    let found = reopened(&env, dir.path());
+    assert_eq!(found.state, *manifest.state());
+    let (_, table) = &found.state.families[&0].tables[&39];
+    let has = |at: usize, item: u8| table.values[at].file.collected.may_have("item", &[item; 40]);
+    assert_eq!([has(0, 1), has(0, 2), has(1, 1), has(1, 2)], [true, false, false, true]);
+    manifest.append(&vec![removed(39)].into()).unwrap();
+    let of_none = manifest.state().snapshot().changes;
+    assert!(
+        !of_none.iter().any(|change| matches!(change, EditChange::ValuesCollected { .. })),
+        "no table names a file"
+    );
 }
 
 #[test]
@@ -292,7 +339,8 @@ fn states() -> impl Strategy<Value = ManifestState> {
                 0 => family(n as u32, &format!("family {n}")),
                 1 => EditChange::FamilyDropped { id: n as u32 },
                 2 | 3 => {
-                    EditChange::TableAdded { family: n as u32, level: (word % 7) as u8, table: table(word as u64 % 50) }
+                    let table = table_with(word as u64 % 50, (0..word as u8 % 3).map(|of| of + word as u8 % 5));
+                    EditChange::TableAdded { family: n as u32, level: (word % 7) as u8, table }
                 }
                 4 => EditChange::TableRemoved { family: n as u32, level: (word % 7) as u8, number: word as u64 % 50 },
                 5 => EditChange::Flushed { family: n as u32, seqno: word as u64 },
