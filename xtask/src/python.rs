@@ -11,9 +11,9 @@ use std::sync::OnceLock;
 /// Where the environment is, below the target folder.
 const ENVIRONMENT: &str = "python-tests";
 
-/// The packages that the tests need beside ours: readers of Arrow, the checker of its types, and the file systems that
-/// it registers with.
-const BESIDE: &[&str] = &["pytest", "mypy", "typing_extensions", "pyarrow", "polars", "duckdb", "fsspec"];
+/// The packages that the tests need beside ours: readers of Arrow, the checker of its types, the file systems that it
+/// registers with, and the hash that the independent reader compares its own with.
+const BESIDE: &[&str] = &["pytest", "mypy", "typing_extensions", "pyarrow", "polars", "duckdb", "fsspec", "xxhash"];
 
 /// The oldest Python that the package runs on.
 pub(crate) const OLDEST: (u32, u32) = (3, 10);

@@ -23,8 +23,9 @@ enum Program {
     Cargo,
     /// `cargo test` of the one build with planted bugs.
     Planted,
-    Python,
-    /// The Python of an environment in which the package is installed, with this backend.
+    /// The Python of the environment in which the package and those beside it are installed. It runs unittest.
+    Reader,
+    /// The same Python, with this backend of the package. It runs pytest.
     Package(&'static str),
 }
 
@@ -125,7 +126,7 @@ const RUNS: &[Run] = &[
     Run {
         face: Face::Python,
         name: "format reader",
-        program: Program::Python,
+        program: Program::Reader,
         arguments: &["-B", "-m", "unittest", "discover", "--start-directory", "tests/reader"],
         needs: Some(("tests/reader", "test_")),
     },
@@ -277,11 +278,7 @@ fn execute(root: &Path, run: &Run, quick: bool, out: &mut impl Write) -> Option<
     let failed = Some(Tally { passed: 0, failed: 1 });
     let program = match run.program {
         Program::Cargo | Program::Planted => crate::cargo(),
-        Program::Python => match python(FORMAT_READER, "sys") {
-            Some(program) => program,
-            None => return skipped(run.name, FORMAT_READER, out),
-        },
-        Program::Package(_) => {
+        Program::Reader | Program::Package(_) => {
             let Some(python) = python(crate::python::OLDEST, "sys, venv, ensurepip") else {
                 return skipped(run.name, crate::python::OLDEST, out);
             };
@@ -308,7 +305,7 @@ fn execute(root: &Path, run: &Run, quick: bool, out: &mut impl Write) -> Option<
     // cargo test and pytest count on standard output, unittest on standard error; the other stream is passed through.
     match run.program {
         Program::Cargo | Program::Planted | Program::Package(_) => command.stdout(Stdio::piped()),
-        Program::Python => command.stderr(Stdio::piped()),
+        Program::Reader => command.stderr(Stdio::piped()),
     };
     let mut child = match command.spawn() {
         Ok(child) => child,
@@ -409,9 +406,6 @@ fn count_unittest(line: &str, ran: u64) -> Option<Tally> {
 fn words_after<'a>(line: &'a str, start: &str) -> Vec<&'a str> {
     line.strip_prefix(start).map_or_else(Vec::new, |rest| rest.split_whitespace().collect())
 }
-
-/// The oldest Python that runs the reader of the format.
-const FORMAT_READER: (u32, u32) = (3, 9);
 
 /// Says what is skipped, in one line.
 fn skipped(name: &str, (major, minor): (u32, u32), out: &mut impl Write) -> Option<Tally> {
