@@ -215,7 +215,7 @@ impl Db {
     /// # let users = db.column_family("users")?;
     /// users.put("alice", "secret")?;
     /// users.delete("alice")?;
-    /// let removed = db.snapshot().seqno();
+    /// let removed = db.snapshot().seqno()?;
     /// users.compact()?; // removes the value from the tables
     /// assert!(db.oldest_seqnos()?.oldest() < Some(removed)); // but the log has it
     /// db.erase_log()?;
@@ -225,7 +225,8 @@ impl Db {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// Errors: `ReadOnly` for a store that was opened read-only; `Corruption` of a log segment that the change feed keeps;
+    /// Errors: `ReadOnly` for a store that was opened read-only; `Corruption` of a log segment that the change feed
+    /// keeps;
     /// `Io`; `Closed`.
     pub fn oldest_seqnos(&self) -> Result<OldestSeqnos> {
         self.inner.check_open()?;
@@ -234,8 +235,8 @@ impl Db {
 
     /// Flushes all memtables and erases old records from the files of the log: continues the log in a fresh file,
     /// removes the files that it keeps for future writes, and overwrites the old frames in the tail ring. What
-    /// the change feed keeps stays, and so do replaced tables that `trash_bytes` keeps; [`Db::oldest_seqnos`] returns how
-    /// far back these reach.
+    /// the change feed keeps stays, and so do replaced tables that `trash_bytes` keeps; [`Db::oldest_seqnos`] returns
+    /// how far back these reach.
     ///
     /// All commits before the call are durable when it returns. Other threads may write meanwhile; a segment that they
     /// still need is erased by a later call. Costs a flush and about six fsyncs. Errors: those of [`Db::flush`].

@@ -525,8 +525,8 @@ impl<T> Wal<T> {
     }
 
     /// Returns the least seqno of a frame in the log's files: in live segments, in files kept for future writes, behind
-    /// the frames of a file that is used again, and in the ring, whether recovery needs the frame or not. `None` if they
-    /// hold no operation. Segments that were handed over are not among them.
+    /// the frames of a file that is used again, and in the ring, whether recovery needs the frame or not. `None` if
+    /// they hold no operation. Segments that were handed over are not among them.
     pub fn oldest_seqno(&self) -> Option<Seqno> {
         self.supply.oldest_seqno(&self.stream)
     }

@@ -268,8 +268,8 @@ impl TailRing {
         }
     }
 
-    /// Overwrites part of the ring with zeros: `length` bytes from a position, both multiples of the word size. The part
-    /// must have blocks and hold no frame that is still needed.
+    /// Overwrites part of the ring with zeros: `length` bytes from a position, both multiples of the word size. The
+    /// part must have blocks and hold no frame that is still needed.
     pub(super) fn erase(&self, at: u64, length: u64) {
         let Some(mapped) = &self.mapped else { return };
         let (zeros, mut from) = ([0; PAGE_BYTES], at);

@@ -511,8 +511,8 @@ impl SegmentSupply {
     }
 
     /// Returns the least seqno of a frame in the log's files: in live segments, in files kept for future writes, behind
-    /// the frames of a file that is used again, and in the ring, whether recovery needs the frame or not. `None` if they
-    /// hold no operation.
+    /// the frames of a file that is used again, and in the ring, whether recovery needs the frame or not. `None` if
+    /// they hold no operation.
     pub(super) fn oldest_seqno<T>(&self, stream: &FrameStream<T>) -> Option<Seqno> {
         let retired = lock(&self.retired);
         let order = stream.order.lock();

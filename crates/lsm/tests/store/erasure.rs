@@ -58,7 +58,8 @@ fn check(sim: &SimFs, dir: &Path, db: &Db) -> OldestSeqnos {
     oldest
 }
 
-/// Runs a random history, and checks the promise after each step. Returns the holders that had a record of a known seqno.
+/// Runs a random history, and checks the promise after each step. Returns the holders that had a record of a known
+/// seqno.
 fn history(settings: &Settings, seed: u64) -> BTreeSet<usize> {
     let (sim, dir) = sim(seed);
     let mut db = open_with(&sim, &dir, settings.clone());

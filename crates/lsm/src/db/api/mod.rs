@@ -91,7 +91,8 @@ impl Db {
 
     /// Changes settings while the store is open: `background_bytes_per_second`, `cache_bytes`, `chronicle_lines`,
     /// `cursor_log_age`, `cursor_log_bytes`, `durability`, `engine_events`, `engine_event_age`, `manifest_bytes`, `subcompactions` and `trash_bytes`. Settings
-    /// are not stored: the next open passes its own. A smaller cache evicts blocks before the call returns, and a smaller
+    /// are not stored: the next open passes its own. A smaller cache evicts blocks before the call returns, and a
+    /// smaller
     /// `trash_bytes` removes kept tables.
     ///
     /// Fails with `Invalid`, and changes nothing, if a setting is invalid, if another one differs from `settings`, or if

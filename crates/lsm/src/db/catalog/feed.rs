@@ -188,8 +188,8 @@ impl Feed {
         lock(&self.files).released.pop()
     }
 
-    /// Returns the least seqno that a record may have in files that only the feed keeps or has released. 0 if that is not
-    /// known.
+    /// Returns the least seqno that a record may have in files that only the feed keeps or has released. 0 if that is
+    /// not known.
     pub(super) fn oldest_in_files(&self) -> Option<Seqno> {
         let files = lock(&self.files);
         let view = self.view();

@@ -90,7 +90,7 @@ impl ObsoleteFiles {
     /// it is not known. Errors: `Io` if the directory cannot be listed.
     pub(in crate::db) fn oldest_seqno(&self, context: &StoreContext) -> Result<Option<Seqno>> {
         let _no_file_is_being_removed = lock(&self.removing);
-        // In the order in which a file moves on, so that none is missed.
+        // A file moves from the first to the last of these.
         let (unnamed, of_feed) = (self.dead.oldest_seqno(), self.feed.oldest_in_files());
         let kept = self.trash.oldest_seqno();
         let names = context.env.fs.list(&context.dir).during(|| "listing the store's directory")?;

@@ -1,8 +1,10 @@
-//! Erasure: how far back the records reach that a store holds outside of its current tables, and the removal of old log.
+//! Erasure: how far back the records reach that a store holds outside of its current tables, and the removal of old
+//! log.
 //!
-//! In:    an open store. Out: the least seqno by kind of holder; a log whose files hold little more than its live frames.
-//! Holds: a record is missed by no holder on its way from one to the next, because they are asked in that order: log,
-//!        kept log; memtables; tables, obsolete files, trash. Records in current tables are not counted.
+//! In:    an open store. Out: the least seqno by kind of holder; a log whose files hold little more than its live
+//!        frames.
+//! Holds: a record that moves from one holder to the next is never missed, because log, kept log, memtables and
+//!        obsolete files are read in this order. Records in current tables are not counted.
 //! Crash: as for a flush and a trim of the log (`log_retirement.rs`).
 
 use crate::db::jobs::job_lock::Flusher;
@@ -14,11 +16,11 @@ use crate::wal::LogCursor;
 /// How far back the records reach that a store holds outside of its current tables and blob files: the least seqno of a
 /// record, by kind of holder. `None` if the holder has no record, 0 if its seqnos are not known.
 ///
-/// A caller that has removed something from all tables shows with it that no copy is left. Records move from memtables
-/// into tables, and from tables into obsolete files. So it calls `oldest_seqnos`, looks at the tables (`files_with`),
-/// and calls again: if both results are above the seqno of the removal, and no table has the item, then no file of the
-/// store has it. The keys that the manifest records as bounds of tables and ranges are not counted, nor is what the file
-/// system keeps of removed files.
+/// With it a caller proves that removed data is in no file of the store. Records move from memtables into tables, and
+/// from tables into obsolete files. So the caller reads `oldest_seqnos`, then the tables (`files_with`), then
+/// `oldest_seqnos` again. If both results are above the seqno of the removal, and no table may have the item, then no
+/// file of the store has it. The manifest's keys, which are bounds of tables and ranges, do not count, and neither do
+/// the blocks of removed files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OldestSeqnos {
     /// Of records in memtables, in those too that cursors and snapshots hold.

@@ -206,8 +206,8 @@ impl Generation {
         lock(&self.values).iter().map(|file| file.number()).collect()
     }
 
-    /// Notes that a record is about to be inserted whose frame begins at `offset` with the operation of `seqno`. Only the
-    /// applying thread calls this.
+    /// Notes that a record is about to be inserted whose frame begins at `offset` with the operation of `seqno`. Only
+    /// the applying thread calls this.
     #[inline]
     pub(crate) fn touch(&self, offset: u64, seqno: Seqno) {
         if self.first_offset.load(Ordering::Relaxed) == u64::MAX {

@@ -33,9 +33,9 @@ pub struct CheckedBlock {
 }
 
 impl Table {
-    /// Checks one block from its file: CRC, format, order, companions, and that the filters have its keys and their prefixes. The first
-    /// block of a partition also checks the index and filter blocks of that partition. Errors: `Corruption` if any
-    /// check fails.
+    /// Checks one block from its file: CRC, format, order, companions, and that the filters have its keys and their
+    /// prefixes. The first block of a partition also checks the index and filter blocks of that partition. Errors:
+    /// `Corruption` if any check fails.
     pub fn check_block(&self, number: usize, protector: &dyn Companions) -> Result<CheckedBlock> {
         if let Some(span) = self.table_index.spans().iter().find(|span| span.range.first == number) {
             self.check_partition(span)?;
