@@ -9,9 +9,10 @@ use std::sync::Arc;
 use face::{CompactionFilter, FilterDecision, Filtered};
 
 use crate::bytes::{taken, waxseal_bytes_t};
-use crate::callback::{Context, try_ask};
+use crate::callback::Context;
 use crate::error::waxseal_error_t;
-use crate::failure::{Failed, Failure, Result};
+use crate::failure::{Failed, Result};
+use crate::given_function::GivenFunction;
 use crate::lent::{Lent, waxseal_slice_t};
 use crate::reentry::Caller;
 
@@ -40,23 +41,10 @@ pub type waxseal_filter_fn = Option<
     ) -> i32,
 >;
 
-/// The function of `waxseal_filter_fn`, not null.
-type FilterFunction = unsafe extern "C" fn(
-    *mut c_void,
-    *const u8,
-    usize,
-    *const u8,
-    usize,
-    *mut *mut waxseal_bytes_t,
-    *mut *mut waxseal_error_t,
-) -> i32;
-
 /// A compaction filter that a caller supplied, for any stores.
 pub(crate) struct GivenFilter {
-    name: String,
-    function: FilterFunction,
+    given: GivenFunction<waxseal_filter_fn>,
     by_key: bool,
-    context: Context,
 }
 
 impl GivenFilter {
@@ -67,26 +55,25 @@ impl GivenFilter {
         by_key: bool,
         context: Context,
     ) -> Result<Arc<GivenFilter>> {
-        let name = name.text("name of the compaction filter")?.to_owned();
-        let function = function.ok_or_else(|| Failure::invalid("the compaction filter is a null pointer"))?;
-        Ok(Arc::new(GivenFilter { name, function, by_key, context }))
+        let given = GivenFunction::new("compaction filter", name, function, context)?;
+        Ok(Arc::new(GivenFilter { given, by_key }))
     }
 
     /// Returns the filter for one store.
     pub(crate) fn filter_of(self: &Arc<GivenFilter>, caller: &Caller) -> CompactionFilter {
-        let (given, caller) = (Arc::clone(self), caller.clone());
+        let (filter, caller, name) = (Arc::clone(self), caller.clone(), self.given.name());
         match self.by_key {
-            true => CompactionFilter::by_key(&self.name, move |key| given.decide(&caller, key, &[])),
-            false => CompactionFilter::new(&self.name, move |key, value| given.decide(&caller, key, value)),
+            true => CompactionFilter::by_key(name, move |key| filter.decide(&caller, key, &[])),
+            false => CompactionFilter::new(name, move |key, value| filter.decide(&caller, key, value)),
         }
     }
 
     fn decide(&self, caller: &Caller, key: &[u8], value: &[u8]) -> Filtered {
         let mut changed: *mut waxseal_bytes_t = null_mut();
-        let asked = try_ask(caller, |error| {
-            let (key, value, context) = (waxseal_slice_t::of(key), waxseal_slice_t::of(value), self.context.get());
+        let asked = self.given.try_ask(caller, |function, context, error| {
+            let (key, value) = (waxseal_slice_t::of(key), waxseal_slice_t::of(value));
             // SAFETY: the header states the arguments and their lifetime; the context came with the function.
-            unsafe { (self.function)(context, key.data, key.len, value.data, value.len, &mut changed, error) }
+            unsafe { function(context, key.data, key.len, value.data, value.len, &mut changed, error) }
         });
         let new = taken(changed);
         match asked? {

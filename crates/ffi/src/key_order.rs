@@ -13,6 +13,7 @@ use face::{Comparator, Order};
 
 use crate::callback::Context;
 use crate::failure::{Failure, Result};
+use crate::given_function::GivenFunction;
 use crate::lent::Lent;
 use crate::order_failure::{forget, record};
 use crate::reentry::Caller;
@@ -40,10 +41,8 @@ thread_local! {
 
 /// A comparator that a caller gave, for any stores.
 pub(crate) struct Given {
-    name: String,
-    function: unsafe extern "C" fn(*mut c_void, *const u8, usize, *const u8, usize) -> i32,
+    given: GivenFunction<waxseal_compare_fn>,
     equal_means_same_bytes: bool,
-    context: Context,
 }
 
 impl Given {
@@ -54,12 +53,11 @@ impl Given {
         equal_means_same_bytes: bool,
         context: Context,
     ) -> Result<Arc<Given>> {
-        let name = name.text("name of the comparator")?.to_owned();
-        let function = function.ok_or_else(|| Failure::invalid("the comparator is a null pointer"))?;
-        if name.is_empty() {
+        let given = GivenFunction::new("comparator", name, function, context)?;
+        if given.name().is_empty() {
             return Err(Failure::invalid("a comparator needs a name: the store keeps it"));
         }
-        Ok(Arc::new(Given { name, function, equal_means_same_bytes, context }))
+        Ok(Arc::new(Given { given, equal_means_same_bytes }))
     }
 
     /// Returns the order for one store.
@@ -81,7 +79,7 @@ struct GivenOf {
 
 impl Comparator for GivenOf {
     fn name(&self) -> &str {
-        &self.given.name
+        self.given.given.name()
     }
 
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
@@ -107,11 +105,11 @@ impl Comparator for GivenOf {
 impl GivenOf {
     /// Calls the function, and again while it takes its answer back.
     fn ask(&self, a: &[u8], b: &[u8]) -> i32 {
-        let Given { function, context, .. } = &*self.given;
+        let (function, context) = self.given.given.parts();
         let outer = AGAIN.replace(false); // of a comparator that called another store
         let mut attempts = (0..MOST_ATTEMPTS).map(|_| {
             // SAFETY: the header says what the function is given and for how long; the context is the one it came with.
-            let call = || unsafe { function(context.get(), a.as_ptr(), a.len(), b.as_ptr(), b.len()) };
+            let call = || unsafe { function(context, a.as_ptr(), a.len(), b.as_ptr(), b.len()) };
             let answer_given = self.caller.calls(call);
             (!AGAIN.replace(false)).then_some(answer_given)
         });
@@ -123,7 +121,7 @@ impl GivenOf {
     /// Records the failure before the wrong answer is returned: every call that the answer affects finds the record.
     #[cold]
     fn fail(&self) {
-        record(&self.caller, self.id(), &self.given.name);
+        record(&self.caller, self.id(), self.name());
         self.has_failed.store(true, Memory::Release);
     }
 

@@ -84,6 +84,7 @@ pub mod batch;
 pub mod changes;
 
 pub mod get;
+mod given_function;
 
 pub mod ends;
 

@@ -10,9 +10,10 @@ use std::sync::Arc;
 use face::{MergeOperator, Merged};
 
 use crate::bytes::{taken, waxseal_bytes_t};
-use crate::callback::{Context, try_ask};
+use crate::callback::Context;
 use crate::error::waxseal_error_t;
-use crate::failure::{Failed, Failure, Result};
+use crate::failure::{Failed, Result};
+use crate::given_function::GivenFunction;
 use crate::lent::{Lent, waxseal_slice_t};
 use crate::reentry::Caller;
 
@@ -36,24 +37,10 @@ pub type waxseal_merge_fn = Option<
     ) -> i32,
 >;
 
-/// The function of `waxseal_merge_fn`, not null.
-type MergeFunction = unsafe extern "C" fn(
-    *mut c_void,
-    *const u8,
-    usize,
-    *const waxseal_slice_t,
-    *const waxseal_slice_t,
-    usize,
-    *mut *mut waxseal_bytes_t,
-    *mut *mut waxseal_error_t,
-) -> i32;
-
 /// A merge operator that a caller supplied, for any stores.
 pub(crate) struct GivenOperator {
-    name: String,
-    function: MergeFunction,
+    given: GivenFunction<waxseal_merge_fn>,
     is_associative: bool,
-    context: Context,
 }
 
 impl GivenOperator {
@@ -64,20 +51,19 @@ impl GivenOperator {
         is_associative: bool,
         context: Context,
     ) -> Result<Arc<GivenOperator>> {
-        let name = name.text("name of the merge operator")?.to_owned();
-        let function = function.ok_or_else(|| Failure::invalid("the merge operator is a null pointer"))?;
-        Ok(Arc::new(GivenOperator { name, function, is_associative, context }))
+        let given = GivenFunction::new("merge operator", name, function, context)?;
+        Ok(Arc::new(GivenOperator { given, is_associative }))
     }
 
     /// Returns the operator for one store.
     pub(crate) fn operator_of(self: &Arc<GivenOperator>, caller: &Caller) -> MergeOperator {
-        let (given, caller) = (Arc::clone(self), caller.clone());
+        let (operator, caller, name) = (Arc::clone(self), caller.clone(), self.given.name());
         match self.is_associative {
-            true => MergeOperator::custom(&self.name, move |key, older, newer| {
-                given.merge(&caller, key, Some(older), &[newer])
+            true => MergeOperator::custom(name, move |key, older, newer| {
+                operator.merge(&caller, key, Some(older), &[newer])
             }),
-            false => MergeOperator::custom_full(&self.name, move |key, base, operands| {
-                given.merge(&caller, key, base, operands)
+            false => MergeOperator::custom_full(name, move |key, base, operands| {
+                operator.merge(&caller, key, base, operands)
             }),
         }
     }
@@ -86,11 +72,11 @@ impl GivenOperator {
         let base = base.map(waxseal_slice_t::of);
         let operands: Vec<waxseal_slice_t> = operands.iter().copied().map(waxseal_slice_t::of).collect();
         let mut merged: *mut waxseal_bytes_t = null_mut();
-        let (base, context) = (base.as_ref().map_or(null(), std::ptr::from_ref), self.context.get());
-        let asked = try_ask(caller, |error| {
+        let base = base.as_ref().map_or(null(), std::ptr::from_ref);
+        let asked = self.given.try_ask(caller, |function, context, error| {
             let (key, count) = (waxseal_slice_t::of(key), operands.len());
             // SAFETY: the header states the arguments and their lifetime; the context came with the function.
-            unsafe { (self.function)(context, key.data, key.len, base, operands.as_ptr(), count, &mut merged, error) }
+            unsafe { function(context, key.data, key.len, base, operands.as_ptr(), count, &mut merged, error) }
         });
         let value = taken(merged);
         asked?;

@@ -10,9 +10,10 @@ use std::sync::Arc;
 
 use face::{PropertyFailure, TableProperty};
 
-use crate::callback::{Context, try_ask};
+use crate::callback::Context;
 use crate::error::waxseal_error_t;
 use crate::failure::{Failed, Failure, Result};
+use crate::given_function::GivenFunction;
 use crate::lent::{Lent, waxseal_slice_t};
 use crate::reentry::Caller;
 
@@ -33,38 +34,28 @@ pub type waxseal_property_fn = Option<
     ) -> i32,
 >;
 
-/// The function of `waxseal_property_fn`, not null.
-type PropertyFunction =
-    unsafe extern "C" fn(*mut c_void, *const u8, usize, *const u8, usize, *mut *mut waxseal_error_t) -> i32;
-
 thread_local! {
     /// The items of the callback that runs on this thread; `None` outside of one.
     static ITEMS: RefCell<Option<Vec<Vec<u8>>>> = const { RefCell::new(None) };
 }
 
 /// A property that a caller supplied, for any stores.
-pub(crate) struct GivenProperty {
-    name: String,
-    function: PropertyFunction,
-    context: Context,
-}
+pub(crate) struct GivenProperty(GivenFunction<waxseal_property_fn>);
 
 impl GivenProperty {
     /// Validates the caller's property. On an error the context is destroyed.
     pub(crate) fn new(name: Lent<'_>, function: waxseal_property_fn, context: Context) -> Result<Arc<GivenProperty>> {
-        let name = name.text("name of the property")?.to_owned();
-        let function = function.ok_or_else(|| Failure::invalid("the property's function is a null pointer"))?;
-        Ok(Arc::new(GivenProperty { name, function, context }))
+        Ok(Arc::new(GivenProperty(GivenFunction::new("property", name, function, context)?)))
     }
 
     pub(crate) fn name(&self) -> &str {
-        &self.name
+        self.0.name()
     }
 
     /// Returns the property for one store.
     pub(crate) fn property_of(self: &Arc<GivenProperty>, caller: &Caller) -> TableProperty {
         let (given, caller) = (Arc::clone(self), caller.clone());
-        TableProperty::new(&self.name, move |key, value, add| given.collect(&caller, key, value, add))
+        TableProperty::new(self.name(), move |key, value, add| given.collect(&caller, key, value, add))
     }
 
     fn collect(
@@ -75,10 +66,10 @@ impl GivenProperty {
         add: &mut dyn FnMut(&[u8]),
     ) -> std::result::Result<(), PropertyFailure> {
         let before = ITEMS.replace(Some(Vec::new()));
-        let asked = try_ask(caller, |error| {
-            let (key, value, context) = (waxseal_slice_t::of(key), waxseal_slice_t::of(value), self.context.get());
+        let asked = self.0.try_ask(caller, |function, context, error| {
+            let (key, value) = (waxseal_slice_t::of(key), waxseal_slice_t::of(value));
             // SAFETY: the header states the arguments and their lifetime; the context came with the function.
-            unsafe { (self.function)(context, key.data, key.len, value.data, value.len, error) }
+            unsafe { function(context, key.data, key.len, value.data, value.len, error) }
         });
         let items = ITEMS.replace(before).unwrap_or_default();
         match asked? {
