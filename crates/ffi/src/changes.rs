@@ -50,6 +50,50 @@ pub(crate) struct CallerChanges {
     store: StoreId,
     changes: Changes,
     last: Option<ReadChange>,
+    /// A change that the reader has passed and that could not be decoded, and the position before it.
+    undecoded: Option<(Change, ChangePosition)>,
+}
+
+impl CallerChanges {
+    /// Moves to the next change, by `read`, and returns it. After an error the next call tries the same change again.
+    fn advance(&mut self, read: impl FnOnce(&mut Changes) -> Result<Option<Change>>) -> Result<Option<&ReadChange>> {
+        self.last = None;
+        let changes = &mut self.changes;
+        let read = || {
+            let before = Changes::position(changes);
+            Ok(read(changes)?.map(|change| (change, before)))
+        };
+        let decoded = retried(&mut self.undecoded, read, |(change, _)| expires_micros(change))?;
+        let read = decoded.map(|((change, _), expires_micros)| ReadChange { change, expires_micros });
+        Ok(read.map(|read| &*self.last.insert(read)))
+    }
+
+    /// Returns the position after the last change that was returned.
+    fn position(&self) -> ChangePosition {
+        self.undecoded.as_ref().map_or_else(|| self.changes.position(), |(_, before)| *before)
+    }
+}
+
+/// Reads a value and decodes it. A value that cannot be decoded is put back, and is the next one to be decoded.
+fn retried<T, D>(
+    put_back: &mut Option<T>,
+    read: impl FnOnce() -> Result<Option<T>>,
+    decode: impl FnOnce(&T) -> Result<D>,
+) -> Result<Option<(T, D)>> {
+    let Some(value) = put_back.take().map_or_else(read, |value| Ok(Some(value)))? else { return Ok(None) };
+    match decode(&value) {
+        Ok(decoded) => Ok(Some((value, decoded))),
+        Err(failure) => {
+            *put_back = Some(value);
+            Err(failure)
+        }
+    }
+}
+
+/// Returns the time at which the value of a change expires, in microseconds since 1970; 0 for never.
+fn expires_micros(change: &Change) -> Result<u64> {
+    let since = |time: std::time::SystemTime| time.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Ok(change.expires_at()?.map_or(0, |time| since(time).as_micros() as u64))
 }
 
 pub(crate) struct ReadChange {
@@ -58,12 +102,6 @@ pub(crate) struct ReadChange {
 }
 
 impl ReadChange {
-    fn of(change: Change) -> Result<ReadChange> {
-        let since = |time: std::time::SystemTime| time.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        let expires_micros = change.expires_at()?.map_or(0, |time| since(time).as_micros() as u64);
-        Ok(ReadChange { change, expires_micros })
-    }
-
     fn operation(&self) -> i32 {
         match self.change.operation {
             ChangeOperation::Put { .. } => WAXSEAL_CHANGE_PUT,
@@ -187,7 +225,7 @@ calls! {
         let position = position_of(position)?;
         let (store, changes) =
             with(db.cast_const(), |db: &Db| Ok((db.store(), db.changes_within(position, reach)?)))?;
-        place.set(issue(Mutex::new(CallerChanges { store, changes, last: None }))?);
+        place.set(issue(Mutex::new(CallerChanges { store, changes, last: None, undecoded: None }))?);
         Ok(())
     }
 
@@ -204,14 +242,13 @@ calls! {
     ) {
         let place = change.needed("change")?;
         with_mut(changes.cast_const(), |reader: &mut CallerChanges| {
-            reader.last = None;
-            let next = match timeout_micros {
-                0 => reader.changes.next().transpose()?,
-                u64::MAX => reader.changes.wait_next(Duration::MAX)?,
-                micros => reader.changes.wait_next(Duration::from_micros(micros))?,
+            let read = |changes: &mut Changes| match timeout_micros {
+                0 => Ok(changes.next().transpose()?),
+                u64::MAX => Ok(changes.wait_next(Duration::MAX)?),
+                micros => Ok(changes.wait_next(Duration::from_micros(micros))?),
             };
-            let Some(change) = next else { return Ok(false) };
-            place.set(waxseal_change_t::of(reader.last.insert(ReadChange::of(change)?)));
+            let Some(change) = reader.advance(read)? else { return Ok(false) };
+            place.set(waxseal_change_t::of(change));
             Ok(true)
         })
     }
@@ -222,7 +259,7 @@ calls! {
     /// One thread at a time. On success the caller owns `*position` and frees it with `waxseal_bytes_destroy`.
     fn waxseal_changes_position(changes: *mut waxseal_changes_t, out position: *mut *mut waxseal_bytes_t) {
         let position = position.needed("position")?;
-        let at = with_mut(changes.cast_const(), |reader: &mut CallerChanges| Ok(reader.changes.position()))?;
+        let at = with_mut(changes.cast_const(), |reader: &mut CallerChanges| Ok(reader.position()))?;
         give(position, at.to_string().as_bytes())
     }
 
@@ -294,4 +331,22 @@ calls! {
 destroy! {
     /// Destroys a reader of changes. Null is allowed; a destroyed reader is `WAXSEAL_CLOSED`.
     fn waxseal_changes_destroy(changes: *mut waxseal_changes_t);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_decoded_is_the_next_one_again() {
+        let (mut put_back, mut rest) = (None, vec![3, 2, 1]);
+        let mut next = |fails: bool| {
+            let decode = |value: &i32| if fails { Err(Failure::invalid("damaged")) } else { Ok(value * 10) };
+            retried(&mut put_back, || Ok(rest.pop()), decode).ok()
+        };
+        assert_eq!(next(false), Some(Some((1, 10))));
+        assert_eq!([next(true), next(true)], [None, None]);
+        assert_eq!([next(false), next(false)], [Some(Some((2, 20))), Some(Some((3, 30)))]);
+        assert_eq!(next(true), Some(None));
+    }
 }
