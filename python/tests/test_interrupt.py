@@ -130,6 +130,50 @@ def test_a_signal_ends_the_call_that_it_meets(store, alarm, statuses, name):
     assert store.verify()
 
 
+@pytest.mark.parametrize("kind", ["filter", "property", "merge operator"])
+def test_ctrl_c_in_a_function_ends_the_call_in_which_it_runs(path, kind):
+    """The function runs on a thread of the store, or on that of the call."""
+    ran = []
+
+    def stop():
+        if not ran and threading.current_thread() is threading.main_thread():
+            ran.append(kind)
+            signal.raise_signal(signal.SIGINT)
+
+    def keep(_key, _value):
+        stop()
+        return True
+
+    def items(_key, _value):
+        stop()
+        return [b"item"]
+
+    def last(_key, base, operands):
+        stop()
+        return operands[-1]
+
+    settings = {
+        "filter": {"compaction_filter": ("test.filter", keep)},
+        "property": {"table_properties": {"test.property": items}},
+        "merge operator": {"merge_operator": ("test.operator", last)},
+    }
+    with waxseal.open(path) as db:
+        family = db.create_family("family", **settings[kind])
+        with pytest.raises(KeyboardInterrupt):
+            for round in range(3):
+                family.put(b"key", b"%d" % round)
+                family.put(b"another", b"%d" % round)
+                if kind == "merge operator":
+                    family.merge(b"key", b"operand")
+                db.flush()
+            family.compact()
+            family.get(b"key")
+        assert ran == [kind]
+        family.put(b"another", b"last")
+        family.compact()
+        assert family.get(b"another") == b"last"
+
+
 def test_a_salvage_hears_ctrl_c(path, tmp_path):
     with waxseal.open(path) as db:
         db.put_many((b"%08d" % n, os.urandom(900)) for n in range(20_000))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Optional, Tuple
 
 from . import _abi, _interrupt
-from ._errors import MakeError, file_error, make_error
+from ._errors import CALLBACK, MakeError, file_error, make_error
 
 FOLDER = Path(__file__).resolve().parent / "_lib"
 LIBRARY = os.environ.get("WAXSEAL_LIB") or str(FOLDER / "libwaxseal.so.0")
@@ -49,6 +49,16 @@ def _called(name: str, *arguments: Any, make: MakeError) -> int:
         failed = failure(status, error, make)
         raise _interrupt.taken() or failed
     return status
+
+
+def answer_raised(raised: BaseException, error: Any) -> int:
+    """Returns the status of a callback that raised, and gives the library the reason. What the handler of a signal
+    raised is kept: the call in which the callback ran raises it."""
+    if not isinstance(raised, Exception) and _interrupt.is_main_thread():
+        _interrupt.keep(raised)
+    reason = f"{type(raised).__name__}: {raised}".encode("utf-8", "replace")
+    error[0] = function("waxseal_error_create")(CALLBACK, reason, len(reason))
+    return int(CALLBACK)
 
 
 def failure(status: int, error: C.c_void_p, make: MakeError = make_error) -> BaseException:

@@ -7,6 +7,7 @@ exception has the fields of the C library's error object; those of damage are se
 from __future__ import annotations
 
 import errno
+import os
 import re
 from typing import Any, Callable, Dict, Optional, Tuple, Type
 
@@ -216,6 +217,18 @@ def file_error(number: int, message: str) -> FileError:
     error = _FILE_CLASSES.get(number, FileError)(message)
     error.code, error.errno = FILE, number
     return error
+
+
+def path_error(number: int, path: Any, what: str) -> FileError:
+    """Returns the exception of an operation on a path."""
+    error = file_error(number, f"{os.fsdecode(path)!r}: {what}")
+    error.filename = os.fsdecode(path)
+    return error
+
+
+def exclusive_error(error: OSError, path: Any) -> OSError:
+    """Returns the exception of an exclusive write that failed: if its condition failed, the path exists."""
+    return path_error(errno.EEXIST, path, "the path exists") if error.errno == errno.ECANCELED else error
 
 
 #: Matches an operating system error number at the end of the library's messages.

@@ -14,7 +14,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 from . import _abi, _c
-from ._errors import FileError, file_error
+from ._errors import FileError, exclusive_error
 from ._family import encoded_name
 from ._handles import Handles
 from ._options import durability as durability_number
@@ -421,10 +421,8 @@ class FileWriter(_Files):
         try:
             self._call("waxseal_file_writer_finish", self._path, C.byref(info))
         except FileError as error:
-            if self._is_exclusive and error.errno == errno.ECANCELED:
-                exists = file_error(errno.EEXIST, f"{os.fsdecode(self._path)!r}: the path exists")
-                exists.filename = os.fsdecode(self._path)
-                raise exists from None
+            if self._is_exclusive:
+                raise exclusive_error(error, self._path) from None
             raise
         finally:
             self._owned.end()

@@ -9,9 +9,8 @@ from __future__ import annotations
 import threading
 from typing import Any, Callable, List, Optional, Tuple, Union
 
-from . import _abi, _interrupt
-from ._c import bytes_at, bytes_of, function, lent
-from ._errors import CALLBACK
+from . import _abi
+from ._c import answer_raised, bytes_at, bytes_of, function, lent
 
 #: Makes a value of a key, its base (None if the key is absent) and all its operands, oldest first.
 MergeFunction = Callable[[bytes, Optional[bytes], List[bytes]], bytes]
@@ -82,13 +81,8 @@ class Operator:
             value = lent(found, "merged value")
             return int(function("waxseal_bytes_create")(value, len(value), merged, error))
         except BaseException as raised:
-            if not isinstance(raised, Exception) and _interrupt.is_main_thread():
-                _interrupt.keep(raised)  # of a signal's handler
-            text = f"{type(raised).__name__}: {raised}"
-            _failures.last = (raised, text)
-            reason = text.encode("utf-8", "replace")
-            error[0] = function("waxseal_error_create")(CALLBACK, reason, len(reason))
-            return int(CALLBACK)
+            _failures.last = (raised, f"{type(raised).__name__}: {raised}")
+            return answer_raised(raised, error)
 
 
 _NO_DESTROY = _abi.waxseal_destroy_fn(0)

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, Union
 
 from . import _abi, _interrupt
-from ._c import Owned, bytes_at, call, function, lent, made
+from ._c import Owned, answer_raised, bytes_at, call, function, lent, made
 from ._errors import CALLBACK, Error, MakeError, make_error
 from ._merge import Operator, take_raised
 
@@ -292,9 +292,7 @@ class Filter:
                 or _abi.WAXSEAL_FILTER_CHANGE
             )
         except BaseException as raised:
-            reason = f"{type(raised).__name__}: {raised}".encode("utf-8", "replace")
-            error[0] = function("waxseal_error_create")(CALLBACK, reason, len(reason))
-            return int(CALLBACK)
+            return answer_raised(raised, error)
 
 
 class Property:
@@ -320,11 +318,7 @@ class Property:
                 call("waxseal_property_add_item", new, len(new))
             return 0
         except BaseException as raised:
-            if not isinstance(raised, Exception) and _interrupt.is_main_thread():
-                _interrupt.keep(raised)  # of a signal's handler
-            reason = f"{type(raised).__name__}: {raised}".encode("utf-8", "replace")
-            error[0] = function("waxseal_error_create")(CALLBACK, reason, len(reason))
-            return int(CALLBACK)
+            return answer_raised(raised, error)
 
 
 class Opening:

@@ -14,7 +14,7 @@ import urllib.parse
 from typing import Any, Callable, Dict, Optional
 
 from ._c import lent
-from ._errors import CORRUPTION, file_error, make_error
+from ._errors import CORRUPTION, exclusive_error, file_error, make_error, path_error
 from ._files import FileInfo, FileStore
 
 #: The socket in the directory of a store.
@@ -105,16 +105,12 @@ class ServedFiles:
 
     def remove(self, path: Any) -> None:
         if self.stat(path).kind == "directory":
-            error = file_error(errno.EISDIR, f"{os.fsdecode(path)!r}: is a directory")
-            error.filename = os.fsdecode(path)
-            raise error
+            raise path_error(errno.EISDIR, path, "is a directory")
         self._request("DELETE", path)
 
     def remove_dir(self, path: Any) -> None:
         if self.stat(path).kind != "directory":
-            error = file_error(errno.ENOTDIR, f"{os.fsdecode(path)!r}: is not a directory")
-            error.filename = os.fsdecode(path)
-            raise error
+            raise path_error(errno.ENOTDIR, path, "is not a directory")
         self._request("DELETE", path)
 
     def remove_tree(self, path: Any) -> None:
@@ -186,10 +182,8 @@ class ServedWriter:
         try:
             _check(connection.getresponse(), self._path)
         except OSError as error:
-            if self._is_exclusive and error.errno == errno.ECANCELED:
-                exists = file_error(errno.EEXIST, f"{os.fsdecode(self._path)!r}: the path exists")
-                exists.filename = os.fsdecode(self._path)
-                raise exists from None
+            if self._is_exclusive:
+                raise exclusive_error(error, self._path) from None
             raise
         finally:
             self.discard()
