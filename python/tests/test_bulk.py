@@ -88,3 +88,23 @@ def test_a_source_may_not_use_its_store(db):
     with pytest.raises(waxseal.InvalidArgument):
         db.bulk_load(rows())
     assert db.is_empty()
+
+
+def test_files_of_several_families_are_ingested_in_one_commit(db, tmp_path):
+    other = db.create_family("other")
+    files = [(family, tmp_path / f"{at}.table") for at, family in enumerate([db, other, db])]
+    for (family, path), key in zip(files, [b"a", b"a", b"b"]):
+        with family.table_writer(path) as writer:
+            writer.put(key, b"1")
+    with pytest.raises(waxseal.Error):
+        db.ingest_families([*files, (other, tmp_path / "none")])
+    assert b"a" not in other and b"a" not in db
+    assert db.ingest_families(files, move=True) == 3
+    assert [db[b"a"], db[b"b"], other[b"a"]] == [b"1"] * 3
+
+
+def test_old_records_are_erased_from_the_log(db):
+    db[b"key"] = b"secret"
+    assert db.oldest_seqnos()["log"] <= db.oldest_seqnos()["memtables"]
+    db.erase_log()
+    assert "log" not in db.oldest_seqnos() and "memtables" not in db.oldest_seqnos()

@@ -103,6 +103,18 @@ def ingest(handles: Handles, family: int, paths: Iterable[Path], move: bool) -> 
     return records.value
 
 
+def ingest_families(handles: Handles, files: Iterable[Tuple[Family, Path]], move: bool) -> int:
+    """Adds table files to several families; see `Store.ingest_families`."""
+    kept = [(family._family.handle, os.fsencode(path)) for family, path in files]
+    entries = (_abi.waxseal_family_file_t * len(kept))()
+    for place, (family, where) in zip(entries, kept):
+        place.family = family
+        place.path.data, place.path.len = C.cast(C.c_char_p(where), C.c_void_p), len(where)
+    records = C.c_uint64()
+    handles.call("waxseal_ingest_families", handles.db, entries, len(kept), bool(move), C.byref(records))
+    return records.value
+
+
 def bulk_load(
     handles: Handles, family: int, rows: Union[Mapping[Any, Buffer], Iterable[Tuple[Buffer, Buffer]]]
 ) -> int:

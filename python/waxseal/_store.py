@@ -12,7 +12,7 @@ import os
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple, Union
 
-from . import _abi, _c
+from . import _abi, _bulk, _c
 from ._backup import CreatedBackup, create_backup
 from ._changes import ChangeFeed
 from ._care import HandlerFunction, Pass, ProgressFunction, Report, SourceFunction
@@ -360,6 +360,26 @@ class DB(Family, Asker, Transacting, ChangeFeed):
     def refresh(self) -> None:
         """Catches up with the writing process, registrations included, in a store opened with mode "r"."""
         self._handles.call("waxseal_refresh", self._handles.db)
+
+    def oldest_seqnos(self) -> Dict[str, int]:
+        """Returns the least seqno of the records that the store holds outside of its current tables and blob files, by
+        kind of holder: "memtables", "log", "kept_log" (of the change feed), "obsolete_files", "snapshots". A holder
+        without a record is absent; 0 means that its seqnos are not known. With it and `Family.files_with` a caller
+        shows that removed data is in no file of the store any more."""
+        found = _abi.waxseal_oldest_seqnos_t()
+        self._handles.call("waxseal_oldest_seqnos", self._handles.db, C.byref(found))
+        seqnos = {name: getattr(found, name) for name, _ in found._fields_}
+        return {name: seqno for name, seqno in seqnos.items() if seqno != _abi.WAXSEAL_NO_SEQNO}
+
+    def erase_log(self) -> None:
+        """Flushes, and erases old records from the files of the log. The log that the change feed keeps stays, and so
+        do replaced tables that `trash_bytes` keeps."""
+        self._handles.call("waxseal_erase_log", self._handles.db)
+
+    def ingest_families(self, files: Iterable[Tuple[Family, Path]], *, move: bool = False) -> int:
+        """Adds table files to families, each a pair, in one commit: as `Family.ingest`, and a crash leaves all of them
+        or none. A family may occur more than once. Returns the number of records."""
+        return _bulk.ingest_families(self._handles, files, move)
 
     def checkpoint(self, path: Path) -> None:
         """Creates a copy of the store's current state in a new directory. After a crash the copy is complete or

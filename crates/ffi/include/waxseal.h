@@ -375,6 +375,11 @@ struct ArrowArrayStream {
 #define WAXSEAL_VERIFY_ALWAYS 3
 
 /**
+ * A value of `waxseal_oldest_seqnos_t`: there is no record.
+ */
+#define WAXSEAL_NO_SEQNO UINT64_MAX
+
+/**
  * The range has no bound at this end. The key is ignored.
  */
 #define WAXSEAL_UNBOUNDED 0
@@ -1413,6 +1418,34 @@ typedef int32_t (*waxseal_property_fn)(void *context,
                                        waxseal_error_t **error);
 
 /**
+ * The least seqno of the records that a store holds outside of its current tables and blob files, by kind of holder.
+ * `WAXSEAL_NO_SEQNO` if the holder has no record, 0 if its seqnos are not known.
+ */
+typedef struct {
+    /**
+     * Of records in memtables, in those too that iterators and snapshots hold.
+     */
+    uint64_t memtables;
+    /**
+     * Of records in the files of the log, needed or not.
+     */
+    uint64_t log;
+    /**
+     * Of records in log segments that the change feed keeps.
+     */
+    uint64_t kept_log;
+    /**
+     * Of records in files that no version names: held by iterators, snapshots, backups or the change feed, waiting for
+     * their removal, kept as trash, or set aside by a recovery or a repair.
+     */
+    uint64_t obsolete_files;
+    /**
+     * Of the oldest snapshot.
+     */
+    uint64_t snapshots;
+} waxseal_oldest_seqnos_t;
+
+/**
  * Interrupt function, called about every 10 ms by long calls of the thread that set it, on that thread. It returns 0
  * to continue; any other value stops the call with `WAXSEAL_INTERRUPTED`. It must not call the library with an object
  * of a store, and must not end its thread.
@@ -1484,6 +1517,20 @@ typedef struct {
      */
     waxseal_bound_t upper;
 } waxseal_range_t;
+
+/**
+ * A table file and the family that it is ingested into.
+ */
+typedef struct {
+    /**
+     * The family.
+     */
+    waxseal_family_t *family;
+    /**
+     * The path of the file.
+     */
+    waxseal_slice_t path;
+} waxseal_family_file_t;
 
 /**
  * A row under an iterator, valid until the iterator is moved or destroyed.
@@ -3482,6 +3529,25 @@ int32_t waxseal_flush(waxseal_db_t *db, waxseal_error_t **error);
 int32_t waxseal_settle(waxseal_db_t *db, waxseal_error_t **error);
 
 /**
+ * Returns how far back the records reach that the store holds outside of its current tables and blob files. With it a
+ * caller shows that data that it has removed from all tables is in no file of the store any more: it calls this
+ * function, looks at the tables (`waxseal_tables_with`), and calls it again.
+ *
+ * Thread-safe. Errors: `WAXSEAL_READ_ONLY`, `WAXSEAL_CORRUPTION` of a log segment that the change feed keeps,
+ * `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_oldest_seqnos(waxseal_db_t *db, waxseal_oldest_seqnos_t *oldest, waxseal_error_t **error);
+
+/**
+ * Flushes all memtables and erases old records from the files of the log: segments, the files that are kept for future
+ * writes, and the tail ring. The log that the change feed keeps stays, and so do replaced tables that `trash_bytes`
+ * keeps.
+ *
+ * Thread-safe. Errors: as of `waxseal_flush`.
+ */
+int32_t waxseal_erase_log(waxseal_db_t *db, waxseal_error_t **error);
+
+/**
  * Creates a copy of the store's current state in a new directory. After a crash the copy is complete or absent. Tables
  * are shared by hard links where the file system supports them.
  *
@@ -4038,6 +4104,19 @@ int32_t waxseal_ingest(waxseal_db_t *db,
                        bool move_files,
                        uint64_t *records,
                        waxseal_error_t **error);
+
+/**
+ * Adds table files to several families in one commit: as `waxseal_ingest`, and a crash leaves all of them or none. A
+ * family may occur more than once.
+ *
+ * Thread-safe. Errors: as of `waxseal_ingest`.
+ */
+int32_t waxseal_ingest_families(waxseal_db_t *db,
+                                const waxseal_family_file_t *files,
+                                size_t count,
+                                bool move_files,
+                                uint64_t *records,
+                                waxseal_error_t **error);
 
 /**
  * Loads rows in any order into a family, in one commit that is durable when the call returns. `rows` supplies them,

@@ -1,7 +1,8 @@
 //! Stores: open, maintenance, close.
 
-use face::{Builder, Db};
+use face::{Builder, Db, OldestSeqnos};
 
+use crate::declare::mirror;
 use crate::error::calls;
 use crate::failure::{Result, WAXSEAL_CLOSED};
 use crate::handle::{HandleKind, handle, issue, take, with, with_failed};
@@ -35,6 +36,28 @@ fn open_by(
 
 fn at(path: Lent<'_>) -> Result<Builder> {
     Ok(Db::builder(path.path()?))
+}
+
+/// A value of `waxseal_oldest_seqnos_t`: there is no record.
+pub const WAXSEAL_NO_SEQNO: u64 = u64::MAX;
+
+mirror! {
+    /// The least seqno of the records that a store holds outside of its current tables and blob files, by kind of
+    /// holder.
+    /// `WAXSEAL_NO_SEQNO` if the holder has no record, 0 if its seqnos are not known.
+    pub struct waxseal_oldest_seqnos_t of |oldest: &OldestSeqnos| {
+        /// Of records in memtables, in those too that iterators and snapshots hold.
+        pub memtables: u64 = oldest.memtables.unwrap_or(WAXSEAL_NO_SEQNO),
+        /// Of records in the files of the log, needed or not.
+        pub log: u64 = oldest.log.unwrap_or(WAXSEAL_NO_SEQNO),
+        /// Of records in log segments that the change feed keeps.
+        pub kept_log: u64 = oldest.kept_log.unwrap_or(WAXSEAL_NO_SEQNO),
+        /// Of records in files that no version names: held by iterators, snapshots, backups or the change feed, waiting
+        /// for their removal, kept as trash, or set aside by a recovery or a repair.
+        pub obsolete_files: u64 = oldest.obsolete_files.unwrap_or(WAXSEAL_NO_SEQNO),
+        /// Of the oldest snapshot.
+        pub snapshots: u64 = oldest.snapshots.unwrap_or(WAXSEAL_NO_SEQNO),
+    }
 }
 
 calls! {
@@ -109,6 +132,25 @@ calls! {
     ///
     /// Thread-safe. Errors: as of `waxseal_flush`.
     fn waxseal_settle(db: *mut waxseal_db_t) { with(db.cast_const(), |db| Ok(db.settle()?)) }
+
+    /// Returns how far back the records reach that the store holds outside of its current tables and blob files. With
+    /// it a caller shows that data that it has removed from all tables is in no file of the store any more: it calls
+    /// this function, looks at the tables (`waxseal_tables_with`), and calls it again.
+    ///
+    /// Thread-safe. Errors: `WAXSEAL_READ_ONLY`, `WAXSEAL_CORRUPTION` of a log segment that the change feed keeps,
+    /// `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+    fn waxseal_oldest_seqnos(db: *mut waxseal_db_t, out oldest: *mut waxseal_oldest_seqnos_t) {
+        let place = oldest.needed("result")?;
+        place.set(waxseal_oldest_seqnos_t::of(&with(db.cast_const(), |db| Ok(db.oldest_seqnos()?))?));
+        Ok(())
+    }
+
+    /// Flushes all memtables and erases old records from the files of the log: segments, the files that are kept for
+    /// future writes, and the tail ring. The log that the change feed keeps stays, and so do replaced tables that
+    /// `trash_bytes` keeps.
+    ///
+    /// Thread-safe. Errors: as of `waxseal_flush`.
+    fn waxseal_erase_log(db: *mut waxseal_db_t) { with(db.cast_const(), |db| Ok(db.erase_log()?)) }
 
     /// Creates a copy of the store's current state in a new directory. After a crash the copy is complete or absent.
     /// Tables are shared by hard links where the file system supports them.

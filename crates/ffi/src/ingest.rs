@@ -1,10 +1,11 @@
 //! Table files written outside of the store, their ingestion, and bulk loads.
 
 use std::ffi::c_void;
+use std::path::PathBuf;
 use std::ptr::null;
 use std::sync::Mutex;
 
-use face::{BulkLoader, IngestOptions, TableWriter};
+use face::{BulkLoader, ColumnFamily, IngestOptions, TableWriter};
 
 use crate::callback::ask;
 use crate::db::waxseal_db_t;
@@ -14,7 +15,7 @@ use crate::failure::{Failure, Result, failed};
 use crate::family::waxseal_family_t;
 use crate::handle::{HandleKind, handle, issue, with, with_mut};
 use crate::iter::waxseal_row_t;
-use crate::lent::{lent, lent_array};
+use crate::lent::{lent, lent_array, waxseal_slice_t};
 use crate::reentry::Caller;
 use crate::write_options::{waxseal_write_options_t, write_settings};
 
@@ -38,6 +39,16 @@ pub type waxseal_rows_fn = Option<
         error: *mut *mut waxseal_error_t,
     ) -> i32,
 >;
+
+/// A table file and the family that it is ingested into.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct waxseal_family_file_t {
+    /// The family.
+    pub family: *mut waxseal_family_t,
+    /// The path of the file.
+    pub path: waxseal_slice_t,
+}
 
 /// The name of a source of rows in errors.
 const SOURCE: &str = "the source of rows";
@@ -150,6 +161,31 @@ calls! {
 }
 
 calls! {
+    /// Adds table files to several families in one commit: as `waxseal_ingest`, and a crash leaves all of them or none.
+    /// A family may occur more than once.
+    ///
+    /// Thread-safe. Errors: as of `waxseal_ingest`.
+    fn waxseal_ingest_families(
+        db: *mut waxseal_db_t, array files: *const waxseal_family_file_t, move_files: bool, out records: *mut u64,
+    ) {
+        let mut asked: Vec<(ColumnFamily, Vec<PathBuf>)> = Vec::new();
+        for waxseal_family_file_t { family, path } in files? {
+            // SAFETY: the header asks that the bytes be readable during the call.
+            let path = unsafe { lent(path.data, path.len) }.path()?;
+            let family = with(family.cast_const(), |family: &ColumnFamily| Ok(family.clone()))?;
+            match asked.iter_mut().find(|(other, _)| other.name() == family.name()) {
+                Some((_, paths)) => paths.push(path),
+                None => asked.push((family, vec![path])),
+            }
+        }
+        let options = IngestOptions::default().move_files(move_files);
+        with(db.cast_const(), |db| {
+            let files = asked.iter().map(|(family, paths)| (family, paths));
+            records.set(db.ingest_families(files, options)?.records);
+            Ok(())
+        })
+    }
+
     /// Loads rows in any order into a family, in one commit that is durable when the call returns. `rows` supplies
     /// them, with `context`. A later row replaces an earlier one of the same key. The rows bypass log and memtables:
     /// they are sorted and written as tables, which are ingested as by `waxseal_ingest`. Nothing is visible before.

@@ -340,6 +340,61 @@ static void table_files_are_ingested(void) {
     end_store(db, family);
 }
 
+/* Writes a table file of one record. */
+static void write_file(waxseal_family_t *family, const char *path, const char *key) {
+    waxseal_table_writer_t *writer = NULL;
+    CHECK_OK(waxseal_table_writer_create(family, STR(path), &writer, &error));
+    CHECK_OK(waxseal_table_writer_put(writer, NULL, STR(key), LIT("1"), &error));
+    CHECK_OK(waxseal_table_writer_finish(writer, NULL, &error));
+    CHECK_OK(waxseal_table_writer_destroy(writer));
+}
+
+static void files_of_several_families_are_ingested_in_one_commit(void) {
+    const char *dir = fresh_path();
+    waxseal_db_t *db = opened(dir, NULL);
+    waxseal_family_t *family = users(db), *other = NULL;
+    waxseal_family_file_t files[3];
+    char paths[3][4200];
+    uint64_t records = 0;
+    int i;
+    CHECK_OK(waxseal_family_open(db, LIT("other"), &other, &error));
+    for (i = 0; i < 3; i++) {
+        snprintf(paths[i], sizeof paths[i], "%s.%d", dir, i);
+        files[i].family = i == 1 ? other : family;
+        files[i].path.data = (const uint8_t *)paths[i];
+        files[i].path.len = strlen(paths[i]);
+        write_file(files[i].family, paths[i], i == 2 ? "b" : "a");
+    }
+    files[2].path.len--; /* no such file: nothing changes */
+    CHECK_FAILS(WAXSEAL_IO, waxseal_ingest_families(db, files, 3, false, NULL, &error));
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_contains(other, NULL, LIT("a"), &error));
+    files[2].path.len++;
+    CHECK_OK(waxseal_ingest_families(db, files, 3, true, &records, &error));
+    CHECK(records == 3);
+    CHECK_OK(waxseal_contains(family, NULL, LIT("a"), &error));
+    CHECK_OK(waxseal_contains(family, NULL, LIT("b"), &error));
+    CHECK_OK(waxseal_contains(other, NULL, LIT("a"), &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_ingest_families(db, NULL, 1, true, NULL, &error));
+    CHECK_OK(waxseal_family_destroy(other));
+    end_store(db, family);
+}
+
+static void old_records_are_erased_from_the_log(void) {
+    waxseal_db_t *db = opened(fresh_path(), NULL);
+    waxseal_family_t *family = users(db);
+    waxseal_oldest_seqnos_t oldest;
+    CHECK_OK(waxseal_put(family, LIT("a"), LIT("secret"), &error));
+    CHECK_OK(waxseal_oldest_seqnos(db, &oldest, &error));
+    CHECK(oldest.memtables > 0 && oldest.memtables < WAXSEAL_NO_SEQNO && oldest.log <= oldest.memtables);
+    CHECK(oldest.snapshots == WAXSEAL_NO_SEQNO && oldest.obsolete_files == WAXSEAL_NO_SEQNO);
+    CHECK_OK(waxseal_erase_log(db, &error));
+    CHECK_OK(waxseal_oldest_seqnos(db, &oldest, &error));
+    CHECK(oldest.log == WAXSEAL_NO_SEQNO && oldest.memtables == WAXSEAL_NO_SEQNO);
+    CHECK(oldest.kept_log == WAXSEAL_NO_SEQNO);
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_oldest_seqnos(db, NULL, &error));
+    end_store(db, family);
+}
+
 /* A source of `calls` arrays of two rows; after them the end, or an error. */
 typedef struct {
     waxseal_db_t *db;
@@ -558,6 +613,8 @@ int main(void) {
     RUN(a_checkpoint_is_a_store);
     RUN(background_work_pauses);
     RUN(table_files_are_ingested);
+    RUN(files_of_several_families_are_ingested_in_one_commit);
+    RUN(old_records_are_erased_from_the_log);
     RUN(rows_are_loaded_in_bulk);
     RUN(backups_are_restored);
     RUN(upkeep_answers);
