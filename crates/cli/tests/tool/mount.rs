@@ -6,7 +6,6 @@ use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{CWD, RenameFlags, SeekFrom, XattrFlags};
@@ -411,9 +410,9 @@ fn version(file: usize, number: u64) -> Vec<u8> {
     word.iter().copied().cycle().take(length).collect()
 }
 
-/// Writes versions of a file, each with a sync, until the mount has lost its process. `confirmed` is the last version
-/// that was synced.
-fn write_until_killed(directory: &Path, file: usize, confirmed: &AtomicU64) {
+/// Writes versions of a file, each with a sync, until the mount has lost its process. Prints each version that was
+/// synced.
+fn write_until_killed(directory: &Path, file: usize) {
     let path = directory.join(file.to_string());
     let write = |number: u64| -> io::Result<()> {
         let content = version(file, number);
@@ -448,8 +447,24 @@ fn write_until_killed(directory: &Path, file: usize, confirmed: &AtomicU64) {
         if write(number).is_err() {
             return;
         }
-        confirmed.store(number, Ordering::Relaxed);
+        println!("{CONFIRMED}{file} {number}");
     }
+}
+
+const WRITTEN: &str = "WAXSEAL_TEST_WRITTEN";
+
+/// Begins a line that names a file and its last version that was synced.
+const CONFIRMED: &str = "confirmed ";
+
+/// Not a test of its own: the test below runs it in another process, which starts no process. Tests beside it do, and a
+/// descriptor that such a process inherits, and closes, commits what a file has so far.
+#[test]
+fn child_that_writes_until_the_mount_is_killed() {
+    let Some(directory) = std::env::var_os(WRITTEN) else { return };
+    let directory = Path::new(&directory);
+    std::thread::scope(|scope| {
+        (0..4).for_each(|file| drop(scope.spawn(move || write_until_killed(directory, file))));
+    });
 }
 
 #[test]
@@ -459,21 +474,31 @@ fn a_killed_mount_leaves_each_file_old_or_new() {
     let directory = tool.path("mnt");
     for round in 0..3 {
         (0..4).for_each(|file| fs::write(directory.join(file.to_string()), version(file, 0)).unwrap());
-        let confirmed = [const { AtomicU64::new(0) }; 4];
-        std::thread::scope(|scope| {
-            for (file, confirmed) in confirmed.iter().enumerate() {
-                let directory = &directory;
-                scope.spawn(move || write_until_killed(directory, file, confirmed));
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "mount::child_that_writes_until_the_mount_is_killed", "--nocapture"])
+            .env(WRITTEN, &directory)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut confirmed = [0; 4];
+        let mut next = |confirmed: &mut [u64; 4]| {
+            let Some(line) = lines.next() else { return false };
+            if let Some((file, number)) = line.unwrap().strip_prefix(CONFIRMED).and_then(|rest| rest.split_once(' ')) {
+                confirmed[file.parse::<usize>().unwrap()] = number.parse().unwrap();
             }
-            while confirmed.iter().any(|number| number.load(Ordering::Relaxed) < 2) {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            std::thread::sleep(Duration::from_millis(23 * round)); // not always at the same step
-            assert!(!mount.signal(Signal::KILL).success());
-        });
+            true
+        };
+        while confirmed.iter().any(|number| *number < 2) {
+            assert!(next(&mut confirmed), "the child ended");
+        }
+        std::thread::sleep(Duration::from_millis(23 * round)); // not always at the same step
+        assert!(!mount.signal(Signal::KILL).success());
+        while next(&mut confirmed) {}
+        assert!(child.wait().unwrap().success());
         check(&tool);
         mount = Mount::start_with(&tool, &[]).unwrap();
-        for (file, number) in confirmed.into_iter().map(AtomicU64::into_inner).enumerate() {
+        for (file, number) in confirmed.into_iter().enumerate() {
             let found = fs::read(directory.join(file.to_string())).unwrap();
             let is_known = [number, number + 1].into_iter().any(|number| found == version(file, number));
             assert!(is_known, "round {round}, file {file}: {} bytes after version {number}", found.len());
