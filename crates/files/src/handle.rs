@@ -268,7 +268,8 @@ impl File {
 
     /// Writes at a position, or at the end if the handle appends. Bytes between the end and the position become zeros.
     ///
-    /// Errors: `BadHandle` if the handle is not for writing; `TooLarge`; `Corruption` if a chunk that changes is damaged.
+    /// Errors: `BadHandle` if the handle is not for writing; `TooLarge`; `Corruption` if a chunk that changes is
+    /// damaged; those of `flush` if memory is full and cannot be freed. Nothing is written then.
     pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
         let position = if self.options.append { None } else { Some(offset) };
         self.write_by(bytes, position).map(drop)
@@ -281,6 +282,9 @@ impl File {
 
     fn write_by(&self, bytes: &[u8], position: Option<u64>) -> Result<u64> {
         self.allow(self.options.is_writing(), "writing")?;
+        if self.fs.shared.open_files.is_full() {
+            self.relieve()?;
+        }
         let now = self.fs.now();
         let (position, is_full) = {
             let mut state = self.file.write();
@@ -291,7 +295,7 @@ impl File {
             (position, is_full)
         };
         if is_full {
-            self.relieve()?;
+            let _ = self.relieve(); // the write is done; the next one gets the error
         }
         Ok(position)
     }

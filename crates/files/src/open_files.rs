@@ -60,8 +60,13 @@ impl OpenFile {
         let now = state.changed_bytes();
         let before = self.own_bytes.swap(now, Ordering::Relaxed);
         self.store_bytes.fetch_add(now.wrapping_sub(before), Ordering::Relaxed); // wraps to a subtraction
-        self.store_bytes.load(Ordering::Relaxed) > MAX_CHANGED_BYTES
+        is_full(&self.store_bytes)
     }
+}
+
+/// Returns true if changed bytes of a store have to be flushed before others are added.
+fn is_full(store_bytes: &AtomicUsize) -> bool {
+    store_bytes.load(Ordering::Relaxed) > MAX_CHANGED_BYTES
 }
 
 impl Drop for OpenFile {
@@ -115,6 +120,11 @@ impl OpenFiles {
     /// Returns the inode numbers of all open files.
     pub(crate) fn inodes(&self) -> HashSet<u64> {
         lock(&self.table).keys().copied().collect()
+    }
+
+    /// Returns true if the store should flush.
+    pub(crate) fn is_full(&self) -> bool {
+        is_full(&self.changed_bytes)
     }
 
     /// Returns the file with the most changed bytes.
@@ -201,6 +211,8 @@ impl OpenFiles {
 mod tests {
     use std::sync::atomic::Ordering;
 
+    use super::MAX_CHANGED_BYTES;
+    use crate::error::ErrorKind;
     use crate::handle::OpenOptions;
     use crate::store::FileStore;
     use waxseal::Db;
@@ -228,6 +240,28 @@ mod tests {
         let report = fs.fsck().unwrap();
         assert!(report.is_clean(), "{:?}", report.problems);
         assert!(fs.read("file").unwrap() == [&b"next"[..], &[7; 299_996]].concat());
+    }
+
+    /// A write that fails because memory and disk are full leaves the file as it was.
+    #[test]
+    fn a_write_without_memory_writes_nothing() {
+        let disk = SimFs::new(1);
+        let fs = FileStore::open(&Db::builder("/store").env(disk.env(1)).open().unwrap(), "files").unwrap();
+        let changed_bytes = &fs.shared.open_files.changed_bytes;
+        let file = fs.open_with("file", &OpenOptions::new().write(true).create(true)).unwrap();
+        disk.set_free_space(Some(0));
+        (0..15).for_each(|part| file.write_at(&[1; 1 << 20], part << 20).unwrap());
+        changed_bytes.fetch_add(MAX_CHANGED_BYTES - (16 << 20), Ordering::Relaxed); // as another file does it
+        file.append(&[2; 1 << 20]).unwrap();
+        let (full, size) = (changed_bytes.load(Ordering::Relaxed), file.metadata().size);
+        for _ in 0..2 {
+            assert_eq!(file.append(&[3; 1 << 20]).unwrap_err().kind(), ErrorKind::NoSpace);
+        }
+        assert_eq!((changed_bytes.load(Ordering::Relaxed), file.metadata().size), (full, size));
+        disk.set_free_space(None);
+        file.append(b"end").unwrap();
+        file.close().unwrap();
+        assert_eq!(fs.stat("file").unwrap().size, size + 3);
     }
 
     /// The chunks that a failed write has read are no changes, and a flush gives their memory back.
