@@ -5,7 +5,7 @@ use std::fs::File as StoreDirectory;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, RwLockReadGuard};
 use std::time::{Duration, SystemTime};
 
 use fuser::{
@@ -113,8 +113,14 @@ impl FileSystem {
         opened.map_err(errno)
     }
 
+    /// Returns a guard under which files are opened and changed. Errors: `ENOTCONN` once the mount ends.
+    fn before_end(&self) -> Answer<RwLockReadGuard<'_, bool>> {
+        self.open.before_end().ok_or(Errno::ENOTCONN)
+    }
+
     /// Returns the file of a handle for writing.
     fn live(&self, handle: FileHandle, change: impl FnOnce(&File) -> Result<()>) -> Answer<()> {
+        let _before_end = self.before_end()?;
         match self.open.files.find(handle.0).as_deref() {
             Some(OpenFile::Live(file)) => change(file).map_err(errno),
             Some(OpenFile::Pinned(_)) => Ok(()), // it has no changes
@@ -148,6 +154,7 @@ impl FileSystem {
         if let Some(handle) = handle {
             return self.live(handle, |file| file.set_len(size));
         }
+        let _before_end = self.before_end()?;
         let set = self.inodes.open(inode, &OpenOptions::new().write(true)).and_then(|file| {
             file.set_len(size)?;
             file.close()
@@ -322,15 +329,16 @@ impl Filesystem for FileSystem {
     ) {
         let flags = OpenFlags(flags);
         let is_new = is_set(flags, OFlags::EXCL);
-        let opened = self.attributes_in(request, parent, mode, FileKind::File).and_then(|attributes| {
+        let opened = self.before_end().and_then(|_before_end| {
+            let attributes = self.attributes_in(request, parent, mode, FileKind::File)?;
             let options = OpenOptions::new().read(true).write(true).truncate(is_set(flags, OFlags::TRUNC));
             let options = options.create(true).create_new(is_new).attributes(attributes);
-            self.inodes.open_in(parent.0, name.as_bytes(), &options).map_err(errno)
+            let file = self.inodes.open_in(parent.0, name.as_bytes(), &options).map_err(errno)?;
+            let attributes = file_attributes(&file.metadata(), self.owner);
+            Ok((attributes, FileHandle(self.open.files.add(OpenFile::Live(file)))))
         });
         match opened {
-            Ok(file) => {
-                let attributes = file_attributes(&file.metadata(), self.owner);
-                let handle = FileHandle(self.open.files.add(OpenFile::Live(file)));
+            Ok((attributes, handle)) => {
                 reply.created(&FRESH, &attributes, Generation(0), handle, FopenFlags::FOPEN_KEEP_CACHE);
             }
             Err(error) => reply.error(error),
@@ -338,8 +346,12 @@ impl Filesystem for FileSystem {
     }
 
     fn open(&self, _: &Request, inode: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        match self.open_file(inode.0, flags) {
-            Ok((file, flags)) => reply.opened(FileHandle(self.open.files.add(file)), flags),
+        let opened = self.before_end().and_then(|_before_end| {
+            let (file, flags) = self.open_file(inode.0, flags)?;
+            Ok((FileHandle(self.open.files.add(file)), flags))
+        });
+        match opened {
+            Ok((handle, flags)) => reply.opened(handle, flags),
             Err(error) => reply.error(error),
         }
     }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Instant;
 
 use waxseal_files::{DirEntry, EntityTag, File, List, Metadata, Result, Snapshot, SnapshotFile};
@@ -42,11 +42,19 @@ impl<T> Handles<T> {
 pub(crate) struct OpenHandles {
     pub(crate) files: Handles<OpenFile>,
     pub(crate) directories: Handles<Lease<OpenDirectory>>,
+    /// True once the mount ends. Held for reading while a file is opened or changed.
+    has_ended: RwLock<bool>,
 }
 
 impl OpenHandles {
     pub(crate) fn new() -> OpenHandles {
-        OpenHandles { files: Handles::new(), directories: Handles::new() }
+        OpenHandles { files: Handles::new(), directories: Handles::new(), has_ended: RwLock::new(false) }
+    }
+
+    /// Returns a guard under which changes of files are committed before the mount ends. `None` once it ends.
+    pub(crate) fn before_end(&self) -> Option<RwLockReadGuard<'_, bool>> {
+        let has_ended = self.has_ended.read().unwrap_or_else(PoisonError::into_inner);
+        (!*has_ended).then_some(has_ended)
     }
 
     /// Gives the snapshots back of what was not used since a time.
@@ -59,8 +67,9 @@ impl OpenHandles {
         }
     }
 
-    /// Commits the changes of files that are open. Returns the first error, after trying all.
-    pub(crate) fn flush(&self) -> Result<()> {
+    /// Refuses further changes, and commits those of files that are open. Returns the first error, after trying all.
+    pub(crate) fn end(&self) -> Result<()> {
+        *self.has_ended.write().unwrap_or_else(PoisonError::into_inner) = true; // changes that run end first
         let mut flushed = Ok(());
         for file in self.files.all() {
             if let OpenFile::Live(file) = &*file {

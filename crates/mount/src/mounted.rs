@@ -49,6 +49,8 @@ pub struct Mounted {
     signals: [Signal; 3],
     files: FileStore,
     directory: PathBuf,
+    /// The number of the mount's device.
+    device: (u32, u32),
     idle: Duration,
     open: Arc<OpenHandles>,
     unmounter: SessionUnmounter,
@@ -89,6 +91,7 @@ impl Mounted {
         let open = Arc::new(OpenHandles::new());
         let file_system = FileSystem::new(files.clone(), File::open(&store)?, Arc::clone(&open));
         let mut session = Session::new(file_system, &directory, &config)?;
+        let device = device_at(&directory)?;
         let unmounter = session.unmount_callable();
         let (end, ended) = oneshot::channel();
         let session = std::thread::Builder::new().name("waxseal-mount".to_owned()).spawn(move || {
@@ -96,11 +99,11 @@ impl Mounted {
             let _ = end.send(()); // nobody waits any more
             outcome
         })?;
-        Ok(Mounted { runtime, signals, files, directory, idle, open, unmounter, session, ended })
+        Ok(Mounted { runtime, signals, files, directory, device, idle, open, unmounter, session, ended })
     }
 
     /// Serves until SIGTERM, SIGINT or SIGHUP, and unmounts then, or until the directory is unmounted. Files that are
-    /// open then fail with `ENOTCONN`, after a commit of their changes.
+    /// open then fail with `ENOTCONN`, after a commit of their changes. Errors: also those of this commit.
     pub fn wait(mut self) -> io::Result<()> {
         let Mounted { runtime, signals, files, ended, open, idle, .. } = &mut self;
         let [terminate, interrupt, hang_up] = signals;
@@ -124,17 +127,19 @@ impl Mounted {
         if is_unmounted { joined(self.session) } else { self.unmount() }
     }
 
-    /// Unmounts the directory, also while files are open: their changes are committed, and they fail with `ENOTCONN` once
-    /// the process ends.
+    /// Unmounts the directory, also while files are open: their changes are committed, and further ones fail with
+    /// `ENOTCONN`. Leaves a mount alone that has taken the directory meanwhile. Returns the first error, after all
+    /// steps.
     pub fn unmount(self) -> io::Result<()> {
-        let Mounted { runtime, directory, open, mut unmounter, session, ended, .. } = self;
-        if unmounter.unmount().is_err() {
-            detach(&directory)?; // files are open
-        }
+        let Mounted { runtime, directory, device, open, mut unmounter, session, ended, .. } = self;
+        let unmounted = match device_at(&directory) {
+            Ok(found) if found == device => unmounter.unmount().or_else(|_| detach(&directory)), // files are open
+            _ => Ok(()),
+        };
         // Open files keep the session, which then ends with the process.
         let is_ended = runtime.block_on(async { tokio::time::timeout(GRACE, ended).await }).is_ok();
-        open.flush()?;
-        if is_ended { joined(session) } else { Ok(()) }
+        let committed = open.end().map_err(io::Error::from);
+        unmounted.and(committed).and(if is_ended { joined(session) } else { Ok(()) })
     }
 }
 
@@ -151,6 +156,12 @@ fn is_mount_point(directory: &Path) -> io::Result<bool> {
     // Before Linux 5.8. The root is the directory above itself.
     let (own, above) = (rustix::fs::stat(directory)?, rustix::fs::stat(directory.join(".."))?);
     Ok(own.st_dev != above.st_dev || own.st_ino == above.st_ino)
+}
+
+/// Returns the number of the device that a directory is on. Asks no file system: it may be one that answers nothing.
+fn device_at(directory: &Path) -> io::Result<(u32, u32)> {
+    let status = rustix::fs::statx(CWD, directory, AtFlags::STATX_DONT_SYNC, StatxFlags::empty())?;
+    Ok((status.stx_dev_major, status.stx_dev_minor))
 }
 
 /// Removes a mount whatever uses it.

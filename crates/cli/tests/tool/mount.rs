@@ -316,6 +316,28 @@ fn files_change_through_the_mount() {
     assert_eq!(tool.text(&["fs", "ls", &tool.url("")]), "dir\nlink\nmoved/\nsparse\n");
 }
 
+/// A mount whose directory was taken by another one commits its files, and leaves the other one.
+#[test]
+fn a_mount_unmounts_itself_alone() {
+    let tool = Tool::new();
+    let Some(mount) = Mount::writable(&tool) else { return };
+    let directory = tool.path("mnt");
+    let open = fs::File::create(directory.join("file")).unwrap();
+    let run = |program: &str, args: &[&OsStr]| Command::new(program).args(args).arg(&directory).output().unwrap();
+    assert!(run("umount", &[OsStr::new("--lazy")]).status.success());
+    fs::create_dir(tool.path("bound")).unwrap();
+    fs::write(tool.path("bound/other"), "").unwrap();
+    let bind = run("mount", &[OsStr::new("--bind"), tool.path("bound").as_os_str()]);
+    open.write_all_at(b"at last", 0).unwrap();
+    assert!(mount.signal(Signal::TERM).success());
+    if bind.status.success() {
+        assert!(directory.join("other").exists());
+        assert!(run("umount", &[]).status.success());
+    }
+    assert_eq!(errno(open.write_at(b"too late", 0)), Errno::NOTCONN);
+    assert_eq!(tool.ok(&["fs", "cat", &tool.url("file")]), b"at last");
+}
+
 /// The verbs of `fs` change a store that is mounted for writing, and no other process writes it.
 #[test]
 fn a_mounted_store_is_changed_beside_the_mount() {
