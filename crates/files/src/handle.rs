@@ -240,6 +240,11 @@ impl File {
         self.file.read().metadata()
     }
 
+    /// Returns true if the handle is for writing.
+    pub fn is_writing(&self) -> bool {
+        self.options.is_writing()
+    }
+
     /// Returns the path, which follows renames; `None` once the file was removed or replaced.
     pub fn path(&self) -> Option<Vec<u8>> {
         self.file.read().path.as_ref().map(FilePath::display)

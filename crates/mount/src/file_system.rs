@@ -333,7 +333,10 @@ impl Filesystem for FileSystem {
             let attributes = self.attributes_in(request, parent, mode, FileKind::File)?;
             let options = OpenOptions::new().read(true).write(true).truncate(is_set(flags, OFlags::TRUNC));
             let options = options.create(true).create_new(is_new).attributes(attributes);
-            let file = self.inodes.open_in(parent.0, name.as_bytes(), &options).map_err(errno)?;
+            let mut file = self.inodes.open_in(parent.0, name.as_bytes(), &options).map_err(errno)?;
+            if flags.acc_mode() == OpenAccMode::O_RDONLY {
+                file = self.inodes.open(file.inode(), &OpenOptions::new().read(true)).map_err(errno)?;
+            }
             let attributes = file_attributes(&file.metadata(), self.owner);
             Ok((attributes, FileHandle(self.open.files.add(OpenFile::Live(file)))))
         });
@@ -414,7 +417,13 @@ impl Filesystem for FileSystem {
     }
 
     fn flush(&self, _: &Request, _: INodeNo, handle: FileHandle, _: LockOwner, reply: ReplyEmpty) {
-        answer(self.live(handle, File::flush), reply);
+        // A handle for reading commits nothing: the changes of a writer may be incomplete. Changes of a removed file
+        // are dropped with its last handle.
+        let commit = |file: &File| match file.is_writing() && file.path().is_some() {
+            true => file.flush(),
+            false => Ok(()),
+        };
+        answer(self.live(handle, commit), reply);
     }
 
     fn fsync(&self, _: &Request, _: INodeNo, handle: FileHandle, _: bool, reply: ReplyEmpty) {

@@ -338,6 +338,23 @@ fn a_mount_unmounts_itself_alone() {
     assert_eq!(tool.ok(&["fs", "cat", &tool.url("file")]), b"at last");
 }
 
+/// A process that reads a file commits nothing of another one that rewrites it.
+#[test]
+fn a_reader_does_not_commit_a_rewrite() {
+    let tool = Tool::new();
+    let Some(mount) = Mount::writable(&tool) else { return };
+    let file = tool.path("mnt/file");
+    fs::write(&file, "old").unwrap();
+    let mut rewrite = fs::File::create(&file).unwrap();
+    rewrite.write_all(b"ne").unwrap();
+    assert_eq!(fs::read(&file).unwrap(), b"ne");
+    assert!(!mount.signal(Signal::KILL).success());
+    drop(rewrite);
+    let mount = Mount::start_with(&tool, &[]).unwrap();
+    assert_eq!(fs::read(&file).unwrap(), b"old");
+    assert!(mount.signal(Signal::TERM).success());
+}
+
 /// The verbs of `fs` change a store that is mounted for writing, and no other process writes it.
 #[test]
 fn a_mounted_store_is_changed_beside_the_mount() {
