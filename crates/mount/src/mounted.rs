@@ -124,7 +124,11 @@ impl Mounted {
                 }
             }
         });
-        if is_unmounted { joined(self.session) } else { self.unmount() }
+        if !is_unmounted {
+            return self.unmount();
+        }
+        let joined = joined(self.session);
+        joined.and(self.open.end().map_err(io::Error::from))
     }
 
     /// Unmounts the directory, also while files are open: their changes are committed, and further ones fail with
