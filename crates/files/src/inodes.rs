@@ -68,8 +68,8 @@ impl Inodes {
         Ok(metadata)
     }
 
-    /// Takes back a number of lookups. An entry without any is no longer known.
-    pub fn forget(&self, inode: u64, lookups: u64) {
+    /// Takes back a number of lookups. An entry without any is no longer known. Returns true then.
+    pub fn forget(&self, inode: u64, lookups: u64) -> bool {
         let mut known = lock(&self.known);
         if let Some(entry) = known.get_mut(&inode) {
             entry.lookups = entry.lookups.saturating_sub(lookups);
@@ -77,6 +77,7 @@ impl Inodes {
                 known.remove(&inode);
             }
         }
+        !known.contains_key(&inode)
     }
 
     /// Returns the path of an entry. Costs a `stat`, unless a handle has the file open. Errors: as for `stat`; `Stale`

@@ -1,11 +1,12 @@
 //! The file system as the kernel asks for it.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::File as StoreDirectory;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::{Arc, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLockReadGuard};
 use std::time::{Duration, SystemTime};
 
 use fuser::{
@@ -46,6 +47,8 @@ pub(crate) struct FileSystem {
     open: Arc<OpenHandles>,
     /// Used by a mount for reading.
     contents: Contents,
+    /// Files of which the kernel may have pages with changes that were lost, because they could not be committed.
+    suspects: Mutex<HashSet<u64>>,
 }
 
 impl FileSystem {
@@ -58,6 +61,7 @@ impl FileSystem {
             store,
             open,
             contents: Contents::default(),
+            suspects: Mutex::default(),
         }
     }
 
@@ -70,8 +74,16 @@ impl FileSystem {
         // The kernel checks what the caller may do, and reads a file that is open for writing through any handle.
         let options = OpenOptions::new().read(true).write(write).truncate(truncate);
         let file = self.inodes.open(inode, &options).map_err(errno)?;
-        // All changes come through the mount, or change the size: the kernel drops pages by itself.
-        Ok((OpenFile::Live(file), FopenFlags::FOPEN_KEEP_CACHE))
+        // All changes come through the mount, or change size or time: the kernel drops pages by itself.
+        let flags = match self.suspects().remove(&inode) {
+            true => FopenFlags::empty(),
+            false => FopenFlags::FOPEN_KEEP_CACHE,
+        };
+        Ok((OpenFile::Live(file), flags))
+    }
+
+    fn suspects(&self) -> MutexGuard<'_, HashSet<u64>> {
+        self.suspects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Opens a file with its content at this time.
@@ -205,8 +217,10 @@ impl Filesystem for FileSystem {
     }
 
     fn forget(&self, _: &Request, inode: INodeNo, lookups: u64) {
-        self.inodes.forget(inode.0, lookups);
         self.contents.forget(inode.0);
+        if self.inodes.forget(inode.0, lookups) {
+            self.suspects().remove(&inode.0); // the kernel has dropped the pages, too
+        }
     }
 
     fn getattr(&self, _: &Request, inode: INodeNo, handle: Option<FileHandle>, reply: ReplyAttr) {
@@ -444,10 +458,13 @@ impl Filesystem for FileSystem {
         _: bool,
         reply: ReplyEmpty,
     ) {
-        if let Some(OpenFile::Pinned(pinned)) = self.open.files.remove(handle.0).as_deref()
-            && pinned.caching != Caching::Bypass
-        {
-            self.contents.close(inode.0);
+        match self.open.files.remove(handle.0).as_deref() {
+            Some(OpenFile::Pinned(pinned)) if pinned.caching != Caching::Bypass => self.contents.close(inode.0),
+            // The last handle loses changes that cannot be committed.
+            Some(OpenFile::Live(file)) if file.metadata().has_changes => {
+                self.suspects().insert(inode.0);
+            }
+            _ => {}
         }
         reply.ok();
     }
