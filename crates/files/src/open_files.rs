@@ -1,7 +1,7 @@
 //! The files that handles have open, by inode number.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use waxseal::env::lock;
@@ -19,6 +19,8 @@ pub(crate) struct OpenFiles {
     table: Mutex<HashMap<u64, Opened>>,
     /// The number of files in the table, for readers that look for none.
     count: AtomicUsize,
+    /// How many files have left the table.
+    closed: AtomicU64,
     changed_bytes: Arc<AtomicUsize>,
 }
 
@@ -112,6 +114,12 @@ impl OpenFiles {
         lock(&self.table).get(&inode).map(|opened| Arc::clone(&opened.file))
     }
 
+    /// Returns the number of files that have been closed. If it has not changed since an entry was read, and `find`
+    /// returns no file after that, the entry is as the last handle has left it.
+    pub(crate) fn closed(&self) -> u64 {
+        self.closed.load(Ordering::Acquire)
+    }
+
     /// Returns all open files.
     pub(crate) fn all(&self) -> Vec<Arc<OpenFile>> {
         lock(&self.table).values().map(|opened| Arc::clone(&opened.file)).collect()
@@ -146,6 +154,7 @@ impl OpenFiles {
         let last = if opened.handles == 0 { table.remove(&file.inode) } else { None };
         if let Some(last) = &last {
             last.file.write().discard(); // a state is locked with the table locked, never the other way round
+            self.closed.fetch_add(1, Ordering::Release); // before others find no file
         }
         self.count.store(table.len(), Ordering::Release);
         drop(table);

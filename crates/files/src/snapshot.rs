@@ -190,11 +190,26 @@ impl Files {
     /// `NotDirectory`, `Corruption`.
     pub fn stat(&self, path: impl AsRef<[u8]>) -> Result<Metadata> {
         let path = FilePath::parse(path.as_ref())?;
-        Ok(self.live(self.families.latest().metadata(&path)?))
+        self.live_of(|| self.families.latest().metadata(&path))
+    }
+
+    /// Reads the attributes of an entry, again if its last handle may have been closed meanwhile. Returns those of the
+    /// open file, if a handle has it open.
+    fn live_of(&self, read: impl Fn() -> Result<Metadata>) -> Result<Metadata> {
+        let open_files = &self.shared.open_files;
+        loop {
+            let closed = open_files.closed();
+            let committed = read()?;
+            match open_files.find(committed.inode) {
+                Some(file) => return Ok(file.read().metadata()),
+                None if open_files.closed() == closed => return Ok(committed),
+                None => {} // a flush may have come since they were read
+            }
+        }
     }
 
     /// Returns the attributes of an open file for those of its entry, which may be older: a flush may have come since
-    /// they were read.
+    /// they were read. The caller holds the lock of the directory, under which no flush comes.
     pub(crate) fn live(&self, committed: Metadata) -> Metadata {
         self.shared.open_files.find(committed.inode).map_or(committed, |file| file.read().metadata())
     }
@@ -257,6 +272,8 @@ impl Files {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use crate::handle::OpenOptions;
     use crate::store::FileStore;
 
@@ -269,5 +286,19 @@ mod tests {
         assert_eq!((fs.live(read).size, fs.live(read).has_changes), (4, true));
         file.flush().unwrap();
         assert_eq!((fs.live(read).size, fs.live(read).has_changes), (4, false));
+    }
+
+    #[test]
+    fn attributes_are_those_of_the_last_close_that_came_in_between() {
+        let fs = FileStore::open(&waxseal::Db::memory().unwrap(), "files").unwrap();
+        let file = fs.open_with("file", &OpenOptions::new().write(true).create(true)).unwrap();
+        file.append(b"more").unwrap();
+        let file = RefCell::new(Some(file));
+        let read = || {
+            let committed = fs.snapshot().stat("file");
+            file.take().map_or(Ok(()), |file| file.close())?;
+            committed
+        };
+        assert_eq!(fs.live_of(read).unwrap().size, 4);
     }
 }
