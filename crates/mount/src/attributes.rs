@@ -41,8 +41,14 @@ pub(crate) struct Owner {
     pub(crate) gid: u32,
 }
 
-/// Returns the attributes of an entry in a mount of a user. Entries of user or group 0 are the mount's own: they were
-/// made without an owner, and the user could not change them otherwise.
+/// The user and group that entries of user or group 0 are shown with. They were made without an owner, and the user of
+/// the mount could not change them otherwise. Where others may use the mount, the group stays 0: the members of another
+/// one would get its permissions. The user may do everything with the store anyway.
+pub(crate) fn default_owner(process: Owner, allow_other: bool) -> Owner {
+    Owner { gid: if allow_other { 0 } else { process.gid }, ..process }
+}
+
+/// Returns the attributes of an entry in a mount with this default owner.
 pub(crate) fn file_attributes(metadata: &Metadata, mount: Owner) -> FileAttr {
     // An inline content has no chunks, and the chunks of waiting changes are counted at the next flush.
     let is_counted = metadata.chunk_bytes > 0 && !metadata.has_changes;
@@ -128,6 +134,9 @@ mod tests {
         };
         assert_eq!((owner("", 1000, 1001), owner("", 0, 0)), ((1000, 1001), (0, 0)));
         assert_eq!(owner("other", 1000, 1001), (7, 8));
+        let process = Owner { uid: 1000, gid: 1001 };
+        assert_eq!(default_owner(process, false), process);
+        assert_eq!(default_owner(process, true), Owner { uid: 1000, gid: 0 });
     }
 
     #[test]

@@ -21,7 +21,7 @@ use waxseal_files::{
     SnapshotFile, XattrMode,
 };
 
-use crate::attributes::{Owner, changed_attributes, file_attributes, file_type, new_attributes, node_kind};
+use crate::attributes::{Owner, changed_attributes, default_owner, file_attributes, file_type, new_attributes, node_kind};
 use crate::handles::{Caching, Contents, Lease, OpenDirectory, OpenFile, OpenHandles, PinnedFile};
 
 /// How long the kernel may use a name and attributes without asking again.
@@ -40,7 +40,7 @@ pub(crate) struct FileSystem {
     files: FileStore,
     inodes: Inodes,
     is_read_only: bool,
-    /// The user and group of this process.
+    /// The user and group that entries without an owner are shown with.
     owner: Owner,
     /// The directory of the store, whose disk `statfs` reports.
     store: StoreDirectory,
@@ -52,11 +52,17 @@ pub(crate) struct FileSystem {
 }
 
 impl FileSystem {
-    pub(crate) fn new(files: FileStore, store: StoreDirectory, open: Arc<OpenHandles>) -> FileSystem {
+    pub(crate) fn new(
+        files: FileStore,
+        store: StoreDirectory,
+        open: Arc<OpenHandles>,
+        allow_other: bool,
+    ) -> FileSystem {
+        let process = Owner { uid: geteuid().as_raw(), gid: getegid().as_raw() };
         FileSystem {
             inodes: Inodes::new(&files),
             is_read_only: files.db().is_read_only(),
-            owner: Owner { uid: geteuid().as_raw(), gid: getegid().as_raw() },
+            owner: default_owner(process, allow_other),
             files,
             store,
             open,

@@ -89,7 +89,7 @@ impl Mounted {
         config.acl = if allow_other { SessionACL::All } else { SessionACL::Owner };
         config.n_threads = Some(THREADS);
         let open = Arc::new(OpenHandles::new());
-        let file_system = FileSystem::new(files.clone(), File::open(&store)?, Arc::clone(&open));
+        let file_system = FileSystem::new(files.clone(), File::open(&store)?, Arc::clone(&open), allow_other);
         let mut session = Session::new(file_system, &directory, &config)?;
         let device = device_at(&directory)?;
         let unmounter = session.unmount_callable();
