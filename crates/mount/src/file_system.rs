@@ -348,12 +348,15 @@ impl Filesystem for FileSystem {
         reply: ReplyCreate,
     ) {
         let flags = OpenFlags(flags);
-        let is_new = is_set(flags, OFlags::EXCL);
         let opened = self.before_end().and_then(|_before_end| {
             let attributes = self.attributes_in(request, parent, mode, FileKind::File)?;
-            let options = OpenOptions::new().read(true).write(true).truncate(is_set(flags, OFlags::TRUNC));
-            let options = options.create(true).create_new(is_new).attributes(attributes);
-            let mut file = self.inodes.open_in(parent.0, name.as_bytes(), &options).map_err(errno)?;
+            let options = OpenOptions::new().read(true).write(true).create_new(true).attributes(attributes);
+            let opened = self.inodes.open_in(parent.0, name.as_bytes(), &options);
+            let mut file = opened.map_err(|error| match error.kind() {
+                // Created meanwhile: the kernel looks it up, checks its permissions, and opens it.
+                ErrorKind::Exists if !is_set(flags, OFlags::EXCL) => Errno::ESTALE,
+                _ => errno(error),
+            })?;
             if flags.acc_mode() == OpenAccMode::O_RDONLY {
                 file = self.inodes.open(file.inode(), &OpenOptions::new().read(true)).map_err(errno)?;
             }
