@@ -500,21 +500,18 @@ impl Filesystem for FileSystem {
     }
 
     fn opendir(&self, _: &Request, inode: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        match self.open_directory(inode.0) {
-            Ok(directory) => {
-                let handle = self.open.directories.add(Lease::new(directory));
-                reply.opened(FileHandle(handle), FopenFlags::empty());
-            }
-            Err(error) => reply.error(error),
+        match self.inodes.stat(inode.0) {
+            Ok(_) => reply.opened(FileHandle(self.open.directories.add(Lease::empty())), FopenFlags::empty()),
+            Err(error) => reply.error(errno(error)),
         }
     }
 
     fn readdir(&self, _: &Request, inode: INodeNo, handle: FileHandle, offset: u64, mut reply: ReplyDirectory) {
         let Some(directory) = self.open.directories.find(handle.0) else { return reply.error(Errno::EBADF) };
-        let directory = directory.value(|| match offset {
-            0 => self.open_directory(inode.0),
-            _ => Err(Errno::ESTALE), // the ordinals were those of the snapshot that was given back
-        });
+        let directory = match offset {
+            0 => self.open_directory(inode.0).map(|new| directory.set(new)), // `rewinddir` shows the directory as it is
+            _ => directory.value(|| Err(Errno::ESTALE)), // the ordinals are those of the snapshot that was given back
+        };
         let directory = match directory {
             Ok(directory) => directory,
             Err(error) => return reply.error(error),

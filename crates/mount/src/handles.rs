@@ -101,6 +101,18 @@ impl<T> Lease<T> {
         Lease { state: Mutex::new(LeaseState { value: Some(Arc::new(value)), used: Instant::now() }) }
     }
 
+    /// Returns a lease that has no value yet.
+    pub(crate) fn empty() -> Lease<T> {
+        Lease { state: Mutex::new(LeaseState { value: None, used: Instant::now() }) }
+    }
+
+    /// Replaces the value.
+    pub(crate) fn set(&self, value: T) -> Arc<T> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.used = Instant::now();
+        Arc::clone(state.value.insert(Arc::new(value)))
+    }
+
     /// Returns the value. `renew` returns one in place of a value that was given back.
     pub(crate) fn value<E>(&self, renew: impl FnOnce() -> std::result::Result<T, E>) -> std::result::Result<Arc<T>, E> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);

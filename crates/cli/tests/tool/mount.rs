@@ -308,6 +308,22 @@ fn files_change_through_the_mount() {
     fs::remove_file(at("fifo")).unwrap();
     fs::create_dir(at("empty")).unwrap();
     fs::remove_dir(at("empty")).unwrap();
+    // A directory that is read again from its start.
+    let directory = fs::File::open(at("moved")).unwrap();
+    let names = || {
+        rustix::fs::seek(&directory, SeekFrom::Start(0)).unwrap();
+        let mut room = [std::mem::MaybeUninit::uninit(); 1024];
+        let mut entries = rustix::fs::RawDir::new(&directory, &mut room);
+        let mut names = Vec::new();
+        while let Some(entry) = entries.next() {
+            names.push(entry.unwrap().file_name().to_bytes().to_vec());
+        }
+        names
+    };
+    assert_eq!(names(), [&b"."[..], b"..", b"file"]);
+    fs::write(at("moved/later"), "").unwrap();
+    assert_eq!(names(), [&b"."[..], b"..", b"file", b"later"]);
+    fs::remove_file(at("moved/later")).unwrap();
     // Changes of files that are open when a signal ends the mount.
     both.write_all_at(b"at last", 0).unwrap();
     assert!(mount.signal(Signal::TERM).success());
