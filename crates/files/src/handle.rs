@@ -7,8 +7,10 @@ use crate::entry::{Entry, not_a_file};
 use crate::error::{Error, ErrorKind, Result};
 use crate::file_state::FileState;
 use crate::metadata::{FileKind, Metadata, SetAttributes};
+use crate::namespace::node_body;
 use crate::open_files::OpenFile;
 use crate::path::FilePath;
+use crate::place::Place;
 use crate::snapshot::SnapshotFile;
 use crate::store::{Files, stale};
 
@@ -133,20 +135,24 @@ impl Files {
     /// Opens a file. Errors: as for `read`; `Exists`; `Invalid` for options that allow nothing, or that create or
     /// truncate without allowing writes.
     pub fn open_with(&self, path: impl AsRef<[u8]>, options: &OpenOptions) -> Result<File> {
-        let path = FilePath::parse(path.as_ref())?;
+        self.open_at(&Place::parse(path.as_ref())?, options)
+    }
+
+    /// `open_with` of a place.
+    pub(crate) fn open_at(&self, place: &Place, options: &OpenOptions) -> Result<File> {
         self.check_options(options)?;
-        let OpenOptions { create, create_new, .. } = *options;
-        if create_new {
+        let OpenOptions { create, create_new, attributes, .. } = options;
+        if *create_new {
             // Opened under the lock under which it was created: another thread may remove it at once.
-            let entry = self.new_entry(FileKind::File, &options.attributes)?;
-            return self.create_entry(&path, entry, |entry| self.open_entry(&path, entry, options));
+            let entry = self.new_entry(FileKind::File, attributes)?;
+            return self.create_entry(place, entry, |entry| self.open_entry(&place.path, entry, options));
         }
         loop {
-            match self.open_existing(&path, options) {
-                Err(error) if create && error.kind() == ErrorKind::NotFound => {
-                    match self.create_node(path.display(), FileKind::File, &options.attributes) {
+            match self.open_existing(place, options) {
+                Err(error) if *create && error.kind() == ErrorKind::NotFound => {
+                    match self.create(place, FileKind::File, attributes, node_body(FileKind::File)?) {
                         Err(error) if error.kind() == ErrorKind::Exists => {} // created meanwhile
-                        created => created?,
+                        created => drop(created?),
                     }
                 }
                 opened => return truncated(opened?),
@@ -162,7 +168,7 @@ impl Files {
             return truncated(self.handle(file, options));
         }
         let Some(path) = path else { return Err(stale()) };
-        let file = self.open_existing(path, options)?;
+        let file = self.open_existing(&Place::of(path.clone()), options)?;
         match file.inode() == inode {
             true => truncated(file),
             false => Err(stale().at(path.display())),
@@ -177,15 +183,20 @@ impl Files {
         if options.is_writing() { self.check_writable() } else { Ok(()) }
     }
 
-    fn open_existing(&self, path: &FilePath, options: &OpenOptions) -> Result<File> {
+    fn open_existing(&self, place: &Place, options: &OpenOptions) -> Result<File> {
+        let path = &place.path;
         if self.families.db.is_read_only() {
-            let SnapshotFile { snapshot, path, entry } = self.snapshot().open_path(path)?;
+            let snapshot = self.snapshot();
+            place.check(snapshot.view())?;
+            let SnapshotFile { snapshot, path, entry } = snapshot.open_path(path)?;
             let (inode, chunk_bytes) = (entry.metadata.inode, self.shared.chunk_bytes);
             let state = FileState::in_snapshot(path, entry, snapshot.at, chunk_bytes);
             return Ok(self.handle(OpenFile::detached(inode, state), options));
         }
         let _locked = self.shared.namespace.lock_for_reading(path);
-        let entry = self.families.latest().entry(path)?;
+        let view = self.families.latest();
+        place.check(view)?;
+        let entry = view.entry(path)?;
         if entry.metadata.kind != FileKind::File {
             return Err(not_a_file(entry.metadata.kind).at(path.display()));
         }

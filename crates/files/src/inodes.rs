@@ -6,13 +6,15 @@ use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use waxseal::env::lock;
 
+use crate::condition::Condition;
 use crate::entry::{Body, ROOT_INODE, Xattrs};
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::{File, OpenOptions};
 use crate::metadata::{FileKind, Metadata, SetAttributes};
 use crate::namespace::{XattrMode, node_body};
 use crate::path::{FilePath, is_name};
-use crate::rename::RenameMode;
+use crate::place::Place;
+use crate::rename::{MAX_TREE_ENTRIES, RenameMode};
 use crate::snapshot::no_attribute;
 use crate::store::{Files, stale};
 
@@ -63,7 +65,7 @@ impl Inodes {
     /// `stat`; `Stale` if the directory is not known or no longer at its path.
     pub fn lookup(&self, parent: u64, name: impl AsRef<[u8]>) -> Result<Metadata> {
         let (_paths, name) = (self.hold_paths(), name.as_ref());
-        let metadata = self.files.stat(self.path_in(parent, name)?)?;
+        let metadata = self.files.stat_at(&self.place(parent, name)?)?;
         self.learn(metadata.inode, parent, name);
         Ok(metadata)
     }
@@ -98,7 +100,10 @@ impl Inodes {
     /// Returns the path of a name in a directory, whether it exists or not. Errors: as for `path`; `Invalid` for a name
     /// that no entry can have.
     pub fn path_in(&self, parent: u64, name: impl AsRef<[u8]>) -> Result<Vec<u8>> {
-        let name = name.as_ref();
+        Ok(self.place(parent, name.as_ref())?.path.display())
+    }
+
+    fn place(&self, parent: u64, name: &[u8]) -> Result<Place> {
         if !is_name(name) {
             let kind =
                 if name.len() > crate::path::MAX_NAME_BYTES { ErrorKind::NameTooLong } else { ErrorKind::Invalid };
@@ -109,7 +114,7 @@ impl Inodes {
             path.push(b'/');
         }
         path.extend_from_slice(name);
-        Ok(path)
+        Ok(Place { path: FilePath::parse(&path)?, parent: Some(parent) })
     }
 
     /// Opens a file, also one that was removed and that another handle has open. The options create nothing. Errors: as
@@ -123,7 +128,7 @@ impl Inodes {
     /// for [`Files::open_with`] and `path`.
     pub fn open_in(&self, parent: u64, name: impl AsRef<[u8]>, options: &OpenOptions) -> Result<File> {
         let (_paths, name) = (self.hold_paths(), name.as_ref());
-        let file = self.files.open_with(self.path_in(parent, name)?, options)?;
+        let file = self.files.open_at(&self.place(parent, name)?, options)?;
         self.learn(file.inode(), parent, name);
         Ok(file)
     }
@@ -164,7 +169,7 @@ impl Inodes {
         body: Body,
     ) -> Result<Metadata> {
         let _paths = self.hold_paths();
-        let created = self.files.create(&self.path_in(parent, name)?, kind, attributes, body)?;
+        let created = self.files.create(&self.place(parent, name)?, kind, attributes, body)?;
         self.learn(created.inode, parent, name);
         Ok(created)
     }
@@ -172,22 +177,22 @@ impl Inodes {
     /// Removes a file, link, fifo or socket: see [`Files::remove`].
     pub fn remove(&self, parent: u64, name: impl AsRef<[u8]>) -> Result<()> {
         let _paths = self.hold_paths();
-        self.files.remove(self.path_in(parent, name)?)
+        self.files.remove_at(&self.place(parent, name.as_ref())?, Condition::Always)
     }
 
     /// Removes an empty directory: see [`Files::remove_dir`].
     pub fn remove_dir(&self, parent: u64, name: impl AsRef<[u8]>) -> Result<()> {
         let _paths = self.hold_paths();
-        self.files.remove_dir(self.path_in(parent, name)?)
+        self.files.remove_dir_at(&self.place(parent, name.as_ref())?)
     }
 
     /// Renames an entry, named by its directory and its name: see [`Files::rename_with`].
     pub fn rename(&self, from: (u64, &[u8]), to: (u64, &[u8]), mode: RenameMode) -> Result<()> {
         let _paths = self.paths.write().unwrap_or_else(PoisonError::into_inner);
-        let (old, new) = (self.path_in(from.0, from.1)?, self.path_in(to.0, to.1)?);
-        let moved = self.files.stat(&old)?.inode;
-        let other = self.files.stat(&new).ok().filter(|_| mode == RenameMode::Exchange);
-        self.files.rename_with(&old, &new, mode)?;
+        let (old, new) = (self.place(from.0, from.1)?, self.place(to.0, to.1)?);
+        let moved = self.files.stat_at(&old)?.inode;
+        let other = self.files.stat_at(&new).ok().filter(|_| mode == RenameMode::Exchange);
+        self.files.rename_at(&old, &new, mode, MAX_TREE_ENTRIES)?;
         let mut known = lock(&self.known);
         let mut place = |inode: u64, (parent, name): (u64, &[u8])| {
             if let Some(entry) = known.get_mut(&inode) {
@@ -304,5 +309,43 @@ impl Inodes {
 impl fmt::Debug for Inodes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Inodes({} known)", lock(&self.known).len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::FileStore;
+
+    /// A rename beside the table may come after an operation has found its path.
+    #[test]
+    fn an_operation_never_reaches_another_directory_at_the_path() {
+        let fs = FileStore::open(&waxseal::Db::memory().unwrap(), "files").unwrap();
+        let inodes = Inodes::new(&fs);
+        let dir = inodes.mkdir(ROOT_INODE, "dir", &SetAttributes::new()).unwrap().inode;
+        let place = |name: &str| inodes.place(dir, name.as_bytes()).unwrap();
+        let (file, empty, new) = (place("file"), place("empty"), place("new"));
+        fs.rename("dir", "moved").unwrap();
+        fs.create_dir_all("dir/empty").unwrap();
+        fs.write("dir/file", "of another").unwrap();
+        fs.write("own", "own").unwrap();
+        let (options, attributes) = (OpenOptions::new().write(true).create(true), SetAttributes::new());
+        let own = Place::parse(b"own").unwrap();
+        for result in [
+            fs.stat_at(&file).map(drop),
+            fs.open_at(&file, &options.truncate(true)).map(drop),
+            fs.open_at(&new, &options).map(drop),
+            fs.open_at(&new, &options.create_new(true)).map(drop),
+            fs.create(&new, FileKind::Directory, &attributes, Body::Nothing).map(drop),
+            fs.remove_at(&file, Condition::Always),
+            fs.remove_dir_at(&empty),
+            fs.rename_at(&file, &own, RenameMode::Replace, 1),
+            fs.rename_at(&own, &new, RenameMode::Replace, 1),
+            fs.rename_at(&empty, &own, RenameMode::Exchange, 1),
+        ] {
+            assert_eq!(result.unwrap_err().kind(), ErrorKind::Stale);
+        }
+        assert_eq!((fs.read("dir/file").unwrap(), fs.read("own").unwrap()), (b"of another".to_vec(), b"own".to_vec()));
+        assert_eq!(fs.list("dir").unwrap().count(), 2);
     }
 }

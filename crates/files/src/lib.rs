@@ -13,6 +13,7 @@
 //! writer, rename, handle  whole-file writes; renames; open files
 //! namespace              create, remove and change single entries
 //! snapshot               reads of one point in time
+//! place                  entries as callers name them
 //! store                  the parts of an open file store
 //! file_state, open_files  the changes of open files that wait in memory
 //! events, walk           registered operations; lists and walks
@@ -46,6 +47,7 @@ mod metadata;
 mod namespace;
 mod open_files;
 mod path;
+mod place;
 mod reclaim;
 mod records;
 mod rename;

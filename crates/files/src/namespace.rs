@@ -10,6 +10,7 @@ use crate::events::Verb;
 use crate::families::View;
 use crate::metadata::{FileKind, Metadata, SetAttributes};
 use crate::path::FilePath;
+use crate::place::Place;
 use crate::records::{ContentId, reclaim_key};
 use crate::snapshot::no_attribute;
 use crate::store::{Files, shown, stale};
@@ -47,7 +48,7 @@ impl Files {
 
     /// [`mkdir`](Files::mkdir) with attributes.
     pub fn mkdir_with(&self, path: impl AsRef<[u8]>, attributes: &SetAttributes) -> Result<()> {
-        self.create(path.as_ref(), FileKind::Directory, attributes, Body::Nothing).map(drop)
+        self.create(&Place::parse(path.as_ref())?, FileKind::Directory, attributes, Body::Nothing).map(drop)
     }
 
     /// Creates a directory and all directories above it that do not exist. Succeeds if it exists.
@@ -84,7 +85,8 @@ impl Files {
         path: impl AsRef<[u8]>,
         attributes: &SetAttributes,
     ) -> Result<()> {
-        self.create(path.as_ref(), FileKind::Link, attributes, Body::Link(target.as_ref().to_vec())).map(drop)
+        let body = Body::Link(target.as_ref().to_vec());
+        self.create(&Place::parse(path.as_ref())?, FileKind::Link, attributes, body).map(drop)
     }
 
     /// Creates a symbolic link, or gives an existing one another target, in one atomic step. The link gets a new inode
@@ -135,18 +137,17 @@ impl Files {
 
     /// Creates an empty file, a fifo or a socket. Errors: as for `mkdir`; `Invalid` for another kind.
     pub fn create_node(&self, path: impl AsRef<[u8]>, kind: FileKind, attributes: &SetAttributes) -> Result<()> {
-        self.create(path.as_ref(), kind, attributes, node_body(kind)?).map(drop)
+        self.create(&Place::parse(path.as_ref())?, kind, attributes, node_body(kind)?).map(drop)
     }
 
     /// Creates an entry. Returns its attributes.
     pub(crate) fn create(
         &self,
-        path: &[u8],
+        place: &Place,
         kind: FileKind,
         attributes: &SetAttributes,
         body: Body,
     ) -> Result<Metadata> {
-        let path = FilePath::parse(path)?;
         if let Body::Link(target) = &body {
             check_target(target)?;
         }
@@ -156,15 +157,17 @@ impl Files {
             entry.metadata.size = target.len() as u64;
         }
         entry.body = body;
-        self.create_entry(&path, entry, |entry| entry.metadata)
+        self.create_entry(place, entry, |entry| entry.metadata)
     }
 
     /// Creates an entry. `created` gets it under the lock of its directory, after the commit.
-    pub(crate) fn create_entry<R>(&self, path: &FilePath, entry: Entry, created: impl FnOnce(Entry) -> R) -> Result<R> {
+    pub(crate) fn create_entry<R>(&self, place: &Place, entry: Entry, created: impl FnOnce(Entry) -> R) -> Result<R> {
+        let path = &place.path;
         let Some(parent) = path.parent() else { return Err(exists(path)) };
         let created = {
             let _locked = self.shared.namespace.lock([&parent]);
             let view = self.families.latest();
+            place.check(view)?;
             let directory = view.directory(&parent).map_err(|error| of_path(error, path))?;
             if view.find(path)?.is_some() {
                 return Err(exists(path));
@@ -233,7 +236,12 @@ impl Files {
 
     /// [`remove`](Files::remove) under a condition. Errors: also `ConditionFailed`.
     pub fn remove_if(&self, path: impl AsRef<[u8]>, condition: Condition) -> Result<()> {
-        self.remove_entry(path.as_ref(), condition, |_, entry, path| match entry.metadata.kind {
+        self.remove_at(&Place::parse(path.as_ref())?, condition)
+    }
+
+    /// `remove_if` of a place.
+    pub(crate) fn remove_at(&self, place: &Place, condition: Condition) -> Result<()> {
+        self.remove_entry(place, condition, |_, entry, path| match entry.metadata.kind {
             FileKind::Directory => Err(crate::entry::not_a_file(FileKind::Directory).at(path.display())),
             _ => Ok(()),
         })
@@ -241,7 +249,12 @@ impl Files {
 
     /// Removes an empty directory. Errors: as for `stat`; `NotDirectory`, `NotEmpty`, `Busy` for the root.
     pub fn remove_dir(&self, path: impl AsRef<[u8]>) -> Result<()> {
-        self.remove_entry(path.as_ref(), Condition::Always, |fs, _, path| {
+        self.remove_dir_at(&Place::parse(path.as_ref())?)
+    }
+
+    /// `remove_dir` of a place.
+    pub(crate) fn remove_dir_at(&self, place: &Place) -> Result<()> {
+        self.remove_entry(place, Condition::Always, |fs, _, path| {
             fs.families.latest().directory(path)?;
             fs.check_empty(path)
         })
@@ -257,19 +270,20 @@ impl Files {
 
     fn remove_entry(
         &self,
-        path: &[u8],
+        place: &Place,
         condition: Condition,
         check: impl Fn(&Files, &Entry, &FilePath) -> Result<()>,
     ) -> Result<()> {
-        let path = FilePath::parse(path)?;
+        let path = &place.path;
         self.check_writable()?;
         let Some(parent) = path.parent() else { return Err(is_root()) };
         {
-            let _locked = self.shared.namespace.lock_entry(&path);
+            let _locked = self.shared.namespace.lock_entry(path);
             let view = self.families.latest();
-            let entry = or_damaged(view, &path, condition, view.entry(&path).map(Some))?;
+            place.check(view)?;
+            let entry = or_damaged(view, path, condition, view.entry(path).map(Some))?;
             if let Some(entry) = &entry {
-                check(self, entry, &path)?;
+                check(self, entry, path)?;
                 condition.check(Some(self.live(entry.metadata))).map_err(|error| error.at(path.display()))?;
             }
             let mut batch = self.families.batch();
@@ -279,11 +293,11 @@ impl Files {
             self.families.commit(batch)?;
             match &entry {
                 Some(entry) => self.shared.open_files.unlink(entry.metadata.inode),
-                None => self.shared.open_files.unlink_tree(&path, path.key()),
+                None => self.shared.open_files.unlink_tree(path, path.key()),
             }
             self.shared.reclaimer.add(released);
         }
-        self.log(Verb::Remove, &path, || shown(&path))?;
+        self.log(Verb::Remove, path, || shown(path))?;
         self.settle()
     }
 

@@ -8,6 +8,7 @@ use crate::events::Verb;
 use crate::metadata::FileKind;
 use crate::namespace::{exists, is_root, of_path};
 use crate::path::FilePath;
+use crate::place::Place;
 use crate::store::{Files, shown};
 use crate::walk::Walk;
 
@@ -46,32 +47,33 @@ impl Files {
 
     /// [`rename`](Files::rename) with another way to treat an existing path.
     pub fn rename_with(&self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>, mode: RenameMode) -> Result<()> {
-        self.rename_by(from.as_ref(), to.as_ref(), mode, MAX_TREE_ENTRIES)
+        let (from, to) = (Place::parse(from.as_ref())?, Place::parse(to.as_ref())?);
+        self.rename_at(&from, &to, mode, MAX_TREE_ENTRIES)
     }
 
-    /// `rename_with` with another limit of entries.
-    pub(crate) fn rename_by(&self, from: &[u8], to: &[u8], mode: RenameMode, most: usize) -> Result<()> {
-        let (from, to) = (FilePath::parse(from)?, FilePath::parse(to)?);
+    /// `rename_with` of places, with another limit of entries.
+    pub(crate) fn rename_at(&self, old: &Place, new: &Place, mode: RenameMode, most: usize) -> Result<()> {
+        let (from, to) = (&old.path, &new.path);
         self.check_writable()?;
         let (Some(old_parent), Some(new_parent)) = (from.parent(), to.parent()) else { return Err(is_root()) };
-        if to.is_below(&from) || mode == RenameMode::Exchange && from.is_below(&to) {
+        if to.is_below(from) || mode == RenameMode::Exchange && from.is_below(to) {
             let view = self.families.latest();
-            view.metadata(&from)?;
-            view.directory(&new_parent).map_err(|error| of_path(error, &to))?;
+            view.metadata(from)?;
+            view.directory(&new_parent).map_err(|error| of_path(error, to))?;
             return Err(Error::invalid("a directory cannot become a part of itself").at(to.display()));
         }
-        let rename = Rename { fs: self, from: &from, to: &to, old_parent, new_parent, mode, most };
+        let rename = Rename { fs: self, places: [old, new], from, to, old_parent, new_parent, mode, most };
         if from == to {
-            self.families.latest().metadata(&from)?;
-            return if mode == RenameMode::NoReplace { Err(exists(&to)) } else { Ok(()) };
+            self.families.latest().metadata(from)?;
+            return if mode == RenameMode::NoReplace { Err(exists(to)) } else { Ok(()) };
         }
         let entries = match rename.single()? {
             Some(entries) => entries,
             None => rename.tree()?,
         };
-        self.log(Verb::Rename, &from, || match entries {
-            1 => format!("{} to {}", shown(&from), shown(&to)),
-            _ => format!("{} to {}, {entries} entries", shown(&from), shown(&to)),
+        self.log(Verb::Rename, from, || match entries {
+            1 => format!("{} to {}", shown(from), shown(to)),
+            _ => format!("{} to {}, {entries} entries", shown(from), shown(to)),
         })?;
         self.settle()
     }
@@ -80,6 +82,7 @@ impl Files {
 /// A rename of two different paths, neither of which is the root.
 struct Rename<'a> {
     fs: &'a Files,
+    places: [&'a Place; 2],
     from: &'a FilePath,
     to: &'a FilePath,
     old_parent: FilePath,
@@ -133,6 +136,7 @@ impl Rename<'_> {
     /// Returns the entry at the old path, and the one at the new path after checking that it may be replaced.
     fn entries(&self) -> Result<(Entry, Option<Entry>)> {
         let view = self.fs.families.latest();
+        self.places.iter().try_for_each(|place| place.check(view))?;
         let old = view.entry(self.from)?;
         view.directory(&self.new_parent).map_err(|error| of_path(error, self.to))?;
         let replaced = view.find(self.to)?;
@@ -240,15 +244,19 @@ mod tests {
         fs.create_dir_all("tree/sub").unwrap();
         fs.write("tree/sub/file", "content").unwrap();
         fs.mkdir("other").unwrap();
+        let rename = |from: &str, to: &str, mode, most| {
+            let place = |path: &str| Place::parse(path.as_bytes()).unwrap();
+            fs.rename_at(&place(from), &place(to), mode, most)
+        };
         for mode in [RenameMode::Replace, RenameMode::NoReplace] {
-            let error = fs.rename_by(b"tree", b"moved", mode, 2).unwrap_err();
+            let error = rename("tree", "moved", mode, 2).unwrap_err();
             assert_eq!((error.kind(), error.path()), (ErrorKind::TooLarge, Some(&b"tree"[..])), "{error}");
         }
         // The entries of both trees count.
-        assert_eq!(fs.rename_by(b"tree", b"other", RenameMode::Exchange, 3).unwrap_err().kind(), ErrorKind::TooLarge);
+        assert_eq!(rename("tree", "other", RenameMode::Exchange, 3).unwrap_err().kind(), ErrorKind::TooLarge);
         assert_eq!((fs.read("tree/sub/file").unwrap(), fs.exists("moved").unwrap()), (b"content".to_vec(), false));
-        fs.rename_by(b"tree", b"other", RenameMode::Exchange, 4).unwrap();
-        fs.rename_by(b"other", b"moved", RenameMode::Replace, 3).unwrap();
+        rename("tree", "other", RenameMode::Exchange, 4).unwrap();
+        rename("other", "moved", RenameMode::Replace, 3).unwrap();
         assert_eq!(fs.read("moved/sub/file").unwrap(), b"content");
     }
 }

@@ -8,6 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::families::{Families, View};
 use crate::metadata::{FileKind, Metadata};
 use crate::path::{FilePath, is_name};
+use crate::place::Place;
 use crate::store::Files;
 use crate::walk::{List, Walk};
 
@@ -191,6 +192,15 @@ impl Files {
     pub fn stat(&self, path: impl AsRef<[u8]>) -> Result<Metadata> {
         let path = FilePath::parse(path.as_ref())?;
         self.live_of(|| self.families.latest().metadata(&path))
+    }
+
+    /// `stat` of a place.
+    pub(crate) fn stat_at(&self, place: &Place) -> Result<Metadata> {
+        self.live_of(|| {
+            let snapshot = self.snapshot();
+            place.check(snapshot.view())?;
+            snapshot.view().metadata(&place.path)
+        })
     }
 
     /// Reads the attributes of an entry, again if its last handle may have been closed meanwhile. Returns those of the

@@ -8,6 +8,7 @@ use crate::glob::matches;
 use crate::metadata::{FileKind, SetAttributes};
 use crate::namespace::is_root;
 use crate::path::FilePath;
+use crate::place::Place;
 use crate::records::{ContentId, reclaim_key, reclaim_value};
 use crate::rename::MAX_TREE_ENTRIES;
 use crate::snapshot::Snapshot;
@@ -181,7 +182,7 @@ impl Files {
             SetAttributes::new().mode(metadata.mode).owner(metadata.uid, metadata.gid).mtime(metadata.mtime);
         let mut entry = self.new_entry(metadata.kind, &attributes)?;
         (entry.metadata.size, entry.body, entry.xattrs) = (metadata.size, old.body, old.xattrs);
-        self.create_entry(path, entry, drop)
+        self.create_entry(&Place::of(path.clone()), entry, drop)
     }
 
     /// Copies a tree as it is now: entry by entry, directories first. The new path must not exist. Errors: as for
