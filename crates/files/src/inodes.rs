@@ -15,7 +15,7 @@ use crate::namespace::{XattrMode, node_body};
 use crate::path::{FilePath, is_name};
 use crate::place::Place;
 use crate::rename::{MAX_TREE_ENTRIES, RenameMode};
-use crate::snapshot::no_attribute;
+use crate::snapshot::{Snapshot, no_attribute};
 use crate::store::{Files, stale};
 
 /// The entries that a caller has looked up, by inode number. May be used from any thread.
@@ -85,31 +85,43 @@ impl Inodes {
     /// Returns the path of an entry. Costs a `stat`, unless a handle has the file open. Errors: as for `stat`; `Stale`
     /// if the number is not known, if another entry is at its path, or if handles alone keep the file.
     pub fn path(&self, inode: u64) -> Result<Vec<u8>> {
-        match self.find(inode)? {
-            (Some(path), _) => Ok(path.display()),
-            (None, _) => Err(stale()),
-        }
+        let _paths = self.hold_paths();
+        Ok(self.present_path(inode)?.display())
     }
 
     /// Returns the attributes of an entry, or of a file that was removed and that a handle has open. Errors: as for
     /// `path`.
     pub fn stat(&self, inode: u64) -> Result<Metadata> {
+        let _paths = self.hold_paths();
         Ok(self.find(inode)?.1)
+    }
+
+    /// Returns a snapshot, and the path of an entry in it. Errors: as for `path`.
+    pub fn snapshot(&self, inode: u64) -> Result<(Snapshot, Vec<u8>)> {
+        let _paths = self.hold_paths();
+        let path = self.last_path(inode)?.ok_or_else(stale)?;
+        let snapshot = self.files.snapshot();
+        match snapshot.view().metadata(&path)?.inode == inode {
+            true => Ok((snapshot, path.display())),
+            false => Err(stale().at(path.display())),
+        }
     }
 
     /// Returns the path of a name in a directory, whether it exists or not. Errors: as for `path`; `Invalid` for a name
     /// that no entry can have.
     pub fn path_in(&self, parent: u64, name: impl AsRef<[u8]>) -> Result<Vec<u8>> {
+        let _paths = self.hold_paths();
         Ok(self.place(parent, name.as_ref())?.path.display())
     }
 
+    /// Returns the place of a name in a directory. The caller holds the paths.
     fn place(&self, parent: u64, name: &[u8]) -> Result<Place> {
         if !is_name(name) {
             let kind =
                 if name.len() > crate::path::MAX_NAME_BYTES { ErrorKind::NameTooLong } else { ErrorKind::Invalid };
             return Err(Error::of(kind, "the name of an entry is expected").at(name));
         }
-        let mut path = self.path(parent)?;
+        let mut path = self.present_path(parent)?.display();
         if !path.is_empty() {
             path.push(b'/');
         }
@@ -266,7 +278,12 @@ impl Inodes {
         known.insert(inode, Known { parent, name: name.to_vec(), lookups });
     }
 
-    /// Returns path and attributes. A file that handles alone keep has no path.
+    /// Returns the path of an entry that is there. The caller holds the paths.
+    fn present_path(&self, inode: u64) -> Result<FilePath> {
+        self.find(inode)?.0.ok_or_else(stale)
+    }
+
+    /// Returns path and attributes. A file that handles alone keep has no path. The caller holds the paths.
     fn find(&self, inode: u64) -> Result<(Option<FilePath>, Metadata)> {
         if let Some(file) = self.files.shared.open_files.find(inode) {
             let state = file.read();

@@ -106,12 +106,7 @@ impl FileSystem {
     }
 
     fn snapshot_file(&self, inode: u64) -> Answer<SnapshotFile> {
-        let path = self.inodes.path(inode).map_err(errno)?;
-        let file = self.files.snapshot().open(path).map_err(errno)?;
-        match file.metadata().inode == inode {
-            true => Ok(file),
-            false => Err(Errno::ESTALE), // another file has taken the path meanwhile
-        }
+        self.inodes.snapshot(inode).and_then(|(snapshot, path)| snapshot.open(path)).map_err(errno)
     }
 
     /// Returns the file of a handle. After its snapshot was given back, a newer snapshot with the same content serves.
@@ -127,7 +122,7 @@ impl FileSystem {
     }
 
     fn open_directory(&self, inode: u64) -> Answer<OpenDirectory> {
-        let opened = self.inodes.path(inode).and_then(|path| OpenDirectory::open(self.files.snapshot(), path));
+        let opened = self.inodes.snapshot(inode).and_then(|(snapshot, path)| OpenDirectory::open(snapshot, path));
         opened.map_err(errno)
     }
 
@@ -272,7 +267,7 @@ impl Filesystem for FileSystem {
     }
 
     fn readlink(&self, _: &Request, inode: INodeNo, reply: ReplyData) {
-        match self.inodes.path(inode.0).and_then(|path| self.files.read_link(path)) {
+        match self.inodes.snapshot(inode.0).and_then(|(snapshot, path)| snapshot.read_link(path)) {
             Ok(target) => reply.data(&target),
             Err(error) => reply.error(errno(error)),
         }

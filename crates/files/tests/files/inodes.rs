@@ -101,6 +101,32 @@ fn entries_are_created_and_changed_by_number() {
     assert_eq!((fs.read("dir/file").unwrap(), fs.stat("dir/file").unwrap().mode), (b"another".to_vec(), 0o700));
 }
 
+/// A number that is looked up is found while a directory above it is renamed.
+#[test]
+fn numbers_are_found_during_renames() {
+    let fs = memory();
+    let inodes = Inodes::new(&fs);
+    let dir = inodes.mkdir(ROOT_INODE, "a", &SetAttributes::new()).unwrap().inode;
+    let link = inodes.symlink("target", dir, "link", &SetAttributes::new()).unwrap().inode;
+    std::thread::scope(|scope| {
+        let renames = scope.spawn(|| {
+            for names in [[b"a", b"b"], [b"b", b"a"]].iter().cycle().take(2000) {
+                let [from, to] = names.map(|name| (ROOT_INODE, &name[..]));
+                inodes.rename(from, to, RenameMode::Replace).unwrap();
+            }
+        });
+        while !renames.is_finished() {
+            assert_eq!((inodes.stat(link).unwrap().size, inodes.path(link).unwrap().len()), (6, 6));
+            let (snapshot, path) = inodes.snapshot(link).unwrap();
+            assert_eq!(snapshot.read_link(path).unwrap(), b"target");
+            assert_eq!(inodes.path_in(dir, "x").unwrap().len(), 3);
+        }
+    });
+    fs.rename(inodes.path(dir).unwrap(), "c").unwrap();
+    fs.mkdir("a").unwrap();
+    fails(inodes.snapshot(dir), ErrorKind::Stale);
+}
+
 /// A file that was removed while it is open is reached by its number as long as a handle keeps it.
 #[test]
 fn a_removed_file_is_known_while_it_is_open() {
