@@ -123,6 +123,12 @@ impl FileState {
         &self.current.xattrs
     }
 
+    /// Sets the path after a rename or a removal at a time, which later flushes keep as `ctime`.
+    pub(crate) fn set_path(&mut self, path: Option<FilePath>, now: i64) {
+        self.path = path;
+        self.set_attributes(|entry| entry.metadata.ctime = entry.metadata.ctime.max(now));
+    }
+
     /// Sets attributes of the committed entry and of the changed one, after a commit of the former.
     pub(crate) fn set_attributes(&mut self, change: impl Fn(&mut Entry)) {
         change(&mut self.committed);

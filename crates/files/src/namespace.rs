@@ -216,9 +216,10 @@ impl Files {
                 batch.delete(&self.families.chunks, reclaim_key(id));
             }
             self.families.commit(batch)?;
+            let (open_files, now) = (&self.shared.open_files, entry.metadata.ctime);
             match &old {
-                Some(old) => self.shared.open_files.unlink(old.metadata.inode),
-                None => self.shared.open_files.unlink_tree(path, path.key()), // of a damaged entry
+                Some(old) => open_files.unlink(old.metadata.inode, now),
+                None => open_files.unlink_tree(path, path.key(), now), // of a damaged entry
             }
             self.shared.reclaimer.add(released);
             if old.is_some() { Verb::Write } else { Verb::Create }
@@ -289,11 +290,12 @@ impl Files {
             let mut batch = self.families.batch();
             batch.delete(&self.families.entries, path.key());
             let released = entry.as_ref().and_then(|entry| self.release(&mut batch, entry));
-            self.touch_directory(&mut batch, &parent, view.directory(&parent)?, self.now());
+            let (open_files, now) = (&self.shared.open_files, self.now());
+            self.touch_directory(&mut batch, &parent, view.directory(&parent)?, now);
             self.families.commit(batch)?;
             match &entry {
-                Some(entry) => self.shared.open_files.unlink(entry.metadata.inode),
-                None => self.shared.open_files.unlink_tree(path, path.key()),
+                Some(entry) => open_files.unlink(entry.metadata.inode, now),
+                None => open_files.unlink_tree(path, path.key(), now),
             }
             self.shared.reclaimer.add(released);
         }

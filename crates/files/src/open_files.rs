@@ -162,16 +162,16 @@ impl OpenFiles {
     }
 
     /// Notes that an entry was removed or replaced: its handles keep the file without a path.
-    pub(crate) fn unlink(&self, inode: u64) {
+    pub(crate) fn unlink(&self, inode: u64, now: i64) {
         if let Some(file) = self.find(inode) {
-            file.write().path = None;
+            file.write().set_path(None, now);
         }
     }
 
     /// Notes that an entry was renamed.
-    pub(crate) fn rename(&self, inode: u64, to: &FilePath) {
+    pub(crate) fn rename(&self, inode: u64, to: &FilePath, now: i64) {
         if let Some(file) = self.find(inode) {
-            file.write().path = Some(to.clone());
+            file.write().set_path(Some(to.clone()), now);
         }
     }
 
@@ -203,14 +203,14 @@ impl OpenFiles {
 
     /// Takes the path from each open file at or below `path` whose key is at least `from`: the entries were removed. The
     /// caller holds the whole namespace, or the path has no entries below it.
-    pub(crate) fn unlink_tree(&self, path: &FilePath, from: &[u8]) {
+    pub(crate) fn unlink_tree(&self, path: &FilePath, from: &[u8], now: i64) {
         if self.count.load(Ordering::Acquire) == 0 {
             return;
         }
         for file in self.all() {
             let mut state = file.write();
             if state.path.as_ref().is_some_and(|own| (own == path || own.is_below(path)) && own.key() >= from) {
-                state.path = None;
+                state.set_path(None, now);
             }
         }
     }

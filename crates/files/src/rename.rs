@@ -209,8 +209,8 @@ impl Rename<'_> {
         let files = &fs.shared.open_files;
         if let Some(other) = &replaced {
             match is_exchange {
-                true => files.rename(other.metadata.inode, self.from),
-                false => files.unlink(other.metadata.inode),
+                true => files.rename(other.metadata.inode, self.from, now),
+                false => files.unlink(other.metadata.inode, now),
             }
         }
         if is_exchange {
@@ -218,7 +218,7 @@ impl Rename<'_> {
         } else {
             files.rename_tree(self.from, self.to);
         }
-        files.rename(old.metadata.inode, self.to);
+        files.rename(old.metadata.inode, self.to, now);
         fs.shared.reclaimer.add(released);
         Ok(())
     }

@@ -166,11 +166,12 @@ impl Files {
         for (content, chunks) in &contents {
             batch.put(&self.families.chunks, reclaim_key(*content), reclaim_value(*chunks));
         }
+        let now = self.now();
         if is_all {
-            self.touch_directory(&mut batch, parent, view.directory(parent)?, self.now());
+            self.touch_directory(&mut batch, parent, view.directory(parent)?, now);
         }
         self.families.commit(batch)?;
-        self.shared.open_files.unlink_tree(path, &first);
+        self.shared.open_files.unlink_tree(path, &first, now);
         self.shared.reclaimer.add(contents);
         Ok((count, is_all))
     }

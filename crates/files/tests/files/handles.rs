@@ -183,6 +183,33 @@ fn attributes_set_beside_a_handle_leave_the_time_of_its_writes() {
 }
 
 #[test]
+fn the_time_of_a_rename_or_removal_is_that_of_an_open_file_too() {
+    let fs = memory();
+    fs.write("file", "content").unwrap();
+    let file = open(&fs, "file");
+    file.write_at(b"C", 0).unwrap();
+    fs.rename("file", "renamed").unwrap();
+    let renamed = fs.snapshot().stat("renamed").unwrap().ctime;
+    assert_eq!(file.metadata().ctime, renamed);
+    file.flush().unwrap();
+    assert_eq!(fs.snapshot().stat("renamed").unwrap().ctime, renamed, "a flush of an older change");
+    let removals: [fn(&Files); 3] = [
+        |fs| fs.remove("renamed").unwrap(),
+        |fs| fs.write("renamed", "replaced").unwrap(),
+        |fs| fs.remove_tree("renamed").unwrap(),
+    ];
+    for remove in removals {
+        let file = open(&fs, "renamed");
+        let before = file.metadata();
+        while fs.stat("clock").map_or(i64::MIN, |clock| clock.ctime) <= before.ctime {
+            fs.write("clock", "").unwrap();
+        }
+        remove(&fs);
+        assert!(file.metadata().ctime > before.ctime && file.metadata().mtime == before.mtime, "{before:?}");
+    }
+}
+
+#[test]
 fn handles_do_what_they_were_opened_for() {
     let fs = memory();
     fs.write("file", "content").unwrap();
