@@ -135,10 +135,9 @@ impl Entry {
     pub(crate) fn set_content(&mut self, content: Content, size: u64, digest: Digest) {
         self.metadata.size = size;
         self.metadata.digest = digest;
-        self.metadata.allocated = content.allocated(size);
-        self.metadata.chunk_bytes = match &content {
-            Content::Inline(_) => 0,
-            Content::Chunks(chunks) => chunks.chunk_bytes,
+        (self.metadata.allocated, self.metadata.chunk_bytes) = match &content {
+            Content::Inline(_) => (0, 0),
+            Content::Chunks(chunks) => (chunks.allocated(size), chunks.chunk_bytes),
         };
         self.body = Body::File(content);
     }
@@ -281,11 +280,13 @@ impl Content {
             other => Err(Error::corruption(format!("an entry with a content of the unknown kind {other}"))),
         }
     }
+}
 
-    fn allocated(&self, size: u64) -> u64 {
-        let Content::Chunks(Chunks { chunk_bytes, holes, .. }) = self else { return 0 };
-        let count = size.div_ceil(u64::from(*chunk_bytes));
-        count.saturating_sub(u64::from(holes.chunks())) * u64::from(*chunk_bytes)
+impl Chunks {
+    /// Returns the bytes of a file that are in no hole, in whole chunks.
+    pub(crate) fn allocated(&self, size: u64) -> u64 {
+        let count = size.div_ceil(u64::from(self.chunk_bytes));
+        count.saturating_sub(u64::from(self.holes.chunks())) * u64::from(self.chunk_bytes)
     }
 }
 

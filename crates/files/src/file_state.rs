@@ -233,7 +233,14 @@ impl FileState {
     }
 
     fn touch(&mut self, now: i64) {
-        (self.current.metadata.mtime, self.current.metadata.ctime) = (now, now);
+        let size = self.size();
+        let chunks = self.chunks();
+        let (allocated, chunk_bytes) = match is_inline(chunks, size) {
+            true => (0, 0),
+            false => (chunks.allocated(size), chunks.chunk_bytes),
+        };
+        let metadata = self.current.metadata;
+        self.current.metadata = Metadata { mtime: now, ctime: now, allocated, chunk_bytes, ..metadata };
         self.is_changed = true;
     }
 
@@ -353,7 +360,7 @@ impl FileState {
         let mut entry = self.current.clone();
         let size = entry.metadata.size;
         if let Content::Chunks(chunks) = self.current.content()? {
-            let (content, digest) = match chunks.id == UNASSIGNED && size <= MAX_INLINE_BYTES as u64 {
+            let (content, digest) = match is_inline(chunks, size) {
                 true => self.inline(size),
                 false => self.put_chunks(families, ids, batch, chunks.clone(), size)?,
             };
@@ -452,6 +459,11 @@ impl FileState {
         self.is_changed = false;
         self.pin = pin;
     }
+}
+
+/// Returns true if a flush puts the content into the entry.
+fn is_inline(chunks: &Chunks, size: u64) -> bool {
+    chunks.id == UNASSIGNED && size <= MAX_INLINE_BYTES as u64
 }
 
 fn beyond_all_files() -> Error {

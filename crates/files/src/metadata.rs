@@ -47,8 +47,8 @@ pub struct Metadata {
     /// The chunk size of a file with chunks, in bytes; 0 for an inline content and for other kinds. Digests of longer
     /// contents depend on it.
     pub chunk_bytes: u32,
-    /// Changes of an open file wait in memory: size and times include them, the digest does not. Never true in a
-    /// snapshot.
+    /// Changes of an open file wait in memory: size, allocated bytes and times include them, the digest does not. Never
+    /// true in a snapshot.
     pub has_changes: bool,
     /// The entry was removed or replaced, and handles keep the file. Never true in a snapshot.
     pub is_removed: bool,

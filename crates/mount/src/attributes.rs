@@ -50,9 +50,8 @@ pub(crate) fn default_owner(process: Owner, allow_other: bool) -> Owner {
 
 /// Returns the attributes of an entry in a mount with this default owner.
 pub(crate) fn file_attributes(metadata: &Metadata, mount: Owner) -> FileAttr {
-    // An inline content has no chunks, and the chunks of waiting changes are counted at the next flush.
-    let is_counted = metadata.chunk_bytes > 0 && !metadata.has_changes;
-    let bytes = if is_counted { metadata.allocated } else { metadata.size };
+    // An inline content has no chunks.
+    let bytes = if metadata.chunk_bytes > 0 { metadata.allocated } else { metadata.size };
     let links = if metadata.is_directory() { 2 } else { 1 };
     FileAttr {
         ino: INodeNo(metadata.inode),

@@ -333,6 +333,29 @@ fn the_tag_of_a_file_is_that_of_its_content_or_none() {
     assert!(fs.stat("file").unwrap().etag().is_some());
 }
 
+/// Also in a file that was in its entry so far.
+#[test]
+fn holes_of_changes_that_wait_are_not_counted() {
+    let fs = memory();
+    let file = open(&fs, "file");
+    let allocated = || (fs.stat("file").unwrap().allocated, fs.stat("file").unwrap().chunk_bytes);
+    file.write_at(b"small", 0).unwrap();
+    assert_eq!(allocated(), (0, 0));
+    for flush in [false, true] {
+        file.set_len(1 << 20).unwrap();
+        file.write_at(b"x", 500_000).unwrap();
+        assert_eq!(allocated(), (2 * 4096, 4096));
+        if flush {
+            file.flush().unwrap();
+            assert_eq!(allocated(), (2 * 4096, 4096));
+        }
+        file.set_len(4096).unwrap();
+        assert_eq!(allocated(), (4096, 4096));
+    }
+    file.set_len(0).unwrap();
+    assert_eq!(allocated(), (0, 0));
+}
+
 /// A chunk that is overwritten with zeros becomes a hole, and its record goes.
 #[test]
 fn zeros_over_a_chunk_are_a_hole() {
