@@ -53,6 +53,8 @@ struct Known {
     parent: u64,
     name: Vec<u8>,
     lookups: u64,
+    /// The last attributes of an entry that was removed or replaced through the table.
+    removed: Option<Metadata>,
 }
 
 impl Inodes {
@@ -89,8 +91,8 @@ impl Inodes {
         Ok(self.present_path(inode)?.display())
     }
 
-    /// Returns the attributes of an entry, or of a file that was removed and that a handle has open. Errors: as for
-    /// `path`.
+    /// Returns the attributes of an entry. One that was removed through the table has its last attributes while it is
+    /// known, and a file that was removed while a handle has it open. Errors: as for `path`.
     pub fn stat(&self, inode: u64) -> Result<Metadata> {
         let _paths = self.hold_paths();
         Ok(self.find(inode)?.1)
@@ -189,13 +191,17 @@ impl Inodes {
     /// Removes a file, link, fifo or socket: see [`Files::remove`].
     pub fn remove(&self, parent: u64, name: impl AsRef<[u8]>) -> Result<()> {
         let _paths = self.hold_paths();
-        self.files.remove_at(&self.place(parent, name.as_ref())?, Condition::Always)
+        let removed = self.files.remove_at(&self.place(parent, name.as_ref())?, Condition::Always)?;
+        self.note_removed(removed);
+        Ok(())
     }
 
     /// Removes an empty directory: see [`Files::remove_dir`].
     pub fn remove_dir(&self, parent: u64, name: impl AsRef<[u8]>) -> Result<()> {
         let _paths = self.hold_paths();
-        self.files.remove_dir_at(&self.place(parent, name.as_ref())?)
+        let removed = self.files.remove_dir_at(&self.place(parent, name.as_ref())?)?;
+        self.note_removed(removed);
+        Ok(())
     }
 
     /// Renames an entry, named by its directory and its name: see [`Files::rename_with`].
@@ -203,8 +209,11 @@ impl Inodes {
         let _paths = self.paths.write().unwrap_or_else(PoisonError::into_inner);
         let (old, new) = (self.place(from.0, from.1)?, self.place(to.0, to.1)?);
         let moved = self.files.stat_at(&old)?.inode;
-        let other = self.files.stat_at(&new).ok().filter(|_| mode == RenameMode::Exchange);
+        let other = self.files.stat_at(&new).ok().filter(|other| other.inode != moved);
         self.files.rename_at(&old, &new, mode, MAX_TREE_ENTRIES)?;
+        if mode != RenameMode::Exchange {
+            self.note_removed(other);
+        }
         let mut known = lock(&self.known);
         let mut place = |inode: u64, (parent, name): (u64, &[u8])| {
             if let Some(entry) = known.get_mut(&inode) {
@@ -212,7 +221,7 @@ impl Inodes {
             }
         };
         place(moved, to);
-        if let Some(other) = other {
+        if let Some(other) = other.filter(|_| mode == RenameMode::Exchange) {
             place(other.inode, from);
         }
         Ok(())
@@ -275,7 +284,21 @@ impl Inodes {
     fn learn(&self, inode: u64, parent: u64, name: &[u8]) {
         let mut known = lock(&self.known);
         let lookups = known.get(&inode).map_or(0, |known| known.lookups) + 1;
-        known.insert(inode, Known { parent, name: name.to_vec(), lookups });
+        known.insert(inode, Known { parent, name: name.to_vec(), lookups, removed: None });
+    }
+
+    /// Notes the attributes of an entry that was removed.
+    fn note_removed(&self, removed: Option<Metadata>) {
+        if let Some(metadata) = removed
+            && let Some(entry) = lock(&self.known).get_mut(&metadata.inode)
+        {
+            entry.removed = Some(Metadata { is_removed: true, ..metadata });
+        }
+    }
+
+    /// Returns the attributes of an entry that was removed through the table.
+    fn removed(&self, inode: u64) -> Option<Metadata> {
+        lock(&self.known).get(&inode)?.removed
     }
 
     /// Returns the path of an entry that is there. The caller holds the paths.
@@ -283,11 +306,14 @@ impl Inodes {
         self.find(inode)?.0.ok_or_else(stale)
     }
 
-    /// Returns path and attributes. A file that handles alone keep has no path. The caller holds the paths.
+    /// Returns path and attributes. An entry that was removed has no path. The caller holds the paths.
     fn find(&self, inode: u64) -> Result<(Option<FilePath>, Metadata)> {
         if let Some(file) = self.files.shared.open_files.find(inode) {
             let state = file.read();
             return Ok((state.path.clone(), state.metadata()));
+        }
+        if let Some(metadata) = self.removed(inode) {
+            return Ok((None, metadata));
         }
         let path = FilePath::parse(&self.known_path(inode).ok_or_else(stale)?)?;
         let metadata = self.files.stat(path.display())?;
@@ -297,10 +323,13 @@ impl Inodes {
         }
     }
 
-    /// Returns the path of an open file, or the path that an entry had last. A file that handles alone keep has none.
+    /// Returns the path of an open file, or the path that an entry had last. An entry that was removed has none.
     fn last_path(&self, inode: u64) -> Result<Option<FilePath>> {
         if let Some(file) = self.files.shared.open_files.find(inode) {
             return Ok(file.read().path.clone());
+        }
+        if self.removed(inode).is_some() {
+            return Ok(None);
         }
         let path = self.known_path(inode).ok_or_else(stale)?;
         FilePath::parse(&path).map(Some)
@@ -354,8 +383,8 @@ mod tests {
             fs.open_at(&new, &options).map(drop),
             fs.open_at(&new, &options.create_new(true)).map(drop),
             fs.create(&new, FileKind::Directory, &attributes, Body::Nothing).map(drop),
-            fs.remove_at(&file, Condition::Always),
-            fs.remove_dir_at(&empty),
+            fs.remove_at(&file, Condition::Always).map(drop),
+            fs.remove_dir_at(&empty).map(drop),
             fs.rename_at(&file, &own, RenameMode::Replace, 1),
             fs.rename_at(&own, &new, RenameMode::Replace, 1),
             fs.rename_at(&empty, &own, RenameMode::Exchange, 1),

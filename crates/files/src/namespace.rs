@@ -237,11 +237,11 @@ impl Files {
 
     /// [`remove`](Files::remove) under a condition. Errors: also `ConditionFailed`.
     pub fn remove_if(&self, path: impl AsRef<[u8]>, condition: Condition) -> Result<()> {
-        self.remove_at(&Place::parse(path.as_ref())?, condition)
+        self.remove_at(&Place::parse(path.as_ref())?, condition).map(drop)
     }
 
-    /// `remove_if` of a place.
-    pub(crate) fn remove_at(&self, place: &Place, condition: Condition) -> Result<()> {
+    /// `remove_if` of a place. Returns the attributes that the entry had; `None` for a damaged one.
+    pub(crate) fn remove_at(&self, place: &Place, condition: Condition) -> Result<Option<Metadata>> {
         self.remove_entry(place, condition, |_, entry, path| match entry.metadata.kind {
             FileKind::Directory => Err(crate::entry::not_a_file(FileKind::Directory).at(path.display())),
             _ => Ok(()),
@@ -250,11 +250,11 @@ impl Files {
 
     /// Removes an empty directory. Errors: as for `stat`; `NotDirectory`, `NotEmpty`, `Busy` for the root.
     pub fn remove_dir(&self, path: impl AsRef<[u8]>) -> Result<()> {
-        self.remove_dir_at(&Place::parse(path.as_ref())?)
+        self.remove_dir_at(&Place::parse(path.as_ref())?).map(drop)
     }
 
-    /// `remove_dir` of a place.
-    pub(crate) fn remove_dir_at(&self, place: &Place) -> Result<()> {
+    /// `remove_dir` of a place: see `remove_at`.
+    pub(crate) fn remove_dir_at(&self, place: &Place) -> Result<Option<Metadata>> {
         self.remove_entry(place, Condition::Always, |fs, _, path| {
             fs.families.latest().directory(path)?;
             fs.check_empty(path)
@@ -274,11 +274,11 @@ impl Files {
         place: &Place,
         condition: Condition,
         check: impl Fn(&Files, &Entry, &FilePath) -> Result<()>,
-    ) -> Result<()> {
+    ) -> Result<Option<Metadata>> {
         let path = &place.path;
         self.check_writable()?;
         let Some(parent) = path.parent() else { return Err(is_root()) };
-        {
+        let removed = {
             let _locked = self.shared.namespace.lock_entry(path);
             let view = self.families.latest();
             place.check(view)?;
@@ -298,9 +298,11 @@ impl Files {
                 None => open_files.unlink_tree(path, path.key(), now),
             }
             self.shared.reclaimer.add(released);
-        }
+            entry.map(|entry| Metadata { ctime: now, ..entry.metadata })
+        };
         self.log(Verb::Remove, path, || shown(path))?;
-        self.settle()
+        self.settle()?;
+        Ok(removed)
     }
 
     /// Sets attributes. Errors: as for `stat`; `Invalid` for a mode beyond `0o7777`.

@@ -21,7 +21,9 @@ use waxseal_files::{
     SnapshotFile, XattrMode,
 };
 
-use crate::attributes::{Owner, changed_attributes, default_owner, file_attributes, file_type, new_attributes, node_kind};
+use crate::attributes::{
+    Owner, changed_attributes, default_owner, file_attributes, file_type, new_attributes, node_kind,
+};
 use crate::handles::{Caching, Contents, Lease, OpenDirectory, OpenFile, OpenHandles, PinnedFile};
 
 /// How long the kernel may use a name and attributes without asking again.

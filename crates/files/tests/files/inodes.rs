@@ -76,7 +76,7 @@ fn entries_are_created_and_changed_by_number() {
     fails(inodes.mkdir(fifo.inode, "x", &private), ErrorKind::NotDirectory);
     fails(inodes.remove_dir(ROOT_INODE, "dir"), ErrorKind::NotEmpty);
     inodes.remove(dir.inode, "link").unwrap();
-    fails(inodes.stat(link.inode), ErrorKind::NotFound);
+    fails(inodes.path(link.inode), ErrorKind::Stale);
     inodes.set_attributes(fifo.inode, &SetAttributes::new().mode(0o600)).unwrap();
     inodes.set_xattr(fifo.inode, "user.a", "1", XattrMode::Create).unwrap();
     fails(inodes.set_xattr(fifo.inode, "user.a", "2", XattrMode::Create), ErrorKind::Exists);
@@ -99,6 +99,32 @@ fn entries_are_created_and_changed_by_number() {
     fails(inodes.set_xattr(file, "user.a", "1", XattrMode::Set), ErrorKind::Stale);
     fails(inodes.xattrs(file), ErrorKind::Stale);
     assert_eq!((fs.read("dir/file").unwrap(), fs.stat("dir/file").unwrap().mode), (b"another".to_vec(), 0o700));
+}
+
+#[test]
+fn a_removed_entry_keeps_its_attributes_while_it_is_known() {
+    let fs = memory();
+    let inodes = Inodes::new(&fs);
+    let private = SetAttributes::new().mode(0o700).owner(7, 8);
+    let dir = inodes.mkdir(ROOT_INODE, "dir", &private).unwrap();
+    let fifo = inodes.create_node(dir.inode, "fifo", FileKind::Fifo, &private).unwrap();
+    let link = inodes.symlink("target", dir.inode, "link", &private).unwrap();
+    let new = inodes.symlink("other", dir.inode, "new", &private).unwrap();
+    inodes.remove(dir.inode, "fifo").unwrap();
+    inodes.rename((dir.inode, b"new"), (dir.inode, b"link"), RenameMode::Replace).unwrap();
+    inodes.rename((dir.inode, b"link"), (dir.inode, b"link"), RenameMode::Replace).unwrap();
+    assert!(!inodes.stat(new.inode).unwrap().is_removed);
+    inodes.remove(dir.inode, "link").unwrap();
+    inodes.remove_dir(ROOT_INODE, "dir").unwrap();
+    inodes.mkdir(ROOT_INODE, "dir", &SetAttributes::new()).unwrap();
+    for entry in [dir, fifo, link, new] {
+        let removed = inodes.stat(entry.inode).unwrap();
+        assert_eq!((removed.is_removed, removed.mode, removed.uid, removed.size), (true, entry.mode, 7, entry.size));
+        fails(inodes.path(entry.inode), ErrorKind::Stale);
+        fails(inodes.set_attributes(entry.inode, &private), ErrorKind::Stale);
+        assert!(inodes.forget(entry.inode, 1));
+        fails(inodes.stat(entry.inode), ErrorKind::Stale);
+    }
 }
 
 /// A number that is looked up is found while a directory above it is renamed.
@@ -152,7 +178,9 @@ fn a_removed_file_is_known_while_it_is_open() {
     assert_eq!((again.read_at(&mut bytes, 0).unwrap(), stat.mode), (10, 0o600));
     assert_eq!(inodes.xattr(file, "user.a").unwrap(), b"1");
     again.close().unwrap();
-    fails(inodes.stat(file), ErrorKind::NotFound);
+    assert!(inodes.stat(file).unwrap().is_removed);
+    inodes.forget(file, 1);
+    fails(inodes.stat(file), ErrorKind::Stale);
     fs.reclaim().unwrap();
     assert!(fs.fsck().unwrap().is_clean());
     // A file that another handle has open follows renames that the table does not know.
