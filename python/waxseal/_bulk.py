@@ -105,7 +105,8 @@ def ingest(handles: Handles, family: int, paths: Iterable[Path], move: bool) -> 
 
 def ingest_families(handles: Handles, files: Iterable[Tuple[Family, Path]], move: bool) -> int:
     """Adds table files to several families; see `Store.ingest_families`."""
-    kept = [(family._family.handle, os.fsencode(path)) for family, path in files]
+    families = [(family, path) for family, path in files]  # keeps handles alive that nobody else holds
+    kept = [(family._family.handle, os.fsencode(path)) for family, path in families]
     entries = (_abi.waxseal_family_file_t * len(kept))()
     for place, (family, where) in zip(entries, kept):
         place.family = family

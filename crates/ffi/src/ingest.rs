@@ -168,15 +168,12 @@ calls! {
     fn waxseal_ingest_families(
         db: *mut waxseal_db_t, array files: *const waxseal_family_file_t, move_files: bool, out records: *mut u64,
     ) {
-        let mut asked: Vec<(ColumnFamily, Vec<PathBuf>)> = Vec::new();
+        let mut asked: Vec<(ColumnFamily, [PathBuf; 1])> = Vec::new();
         for waxseal_family_file_t { family, path } in files? {
             // SAFETY: the header asks that the bytes be readable during the call.
             let path = unsafe { lent(path.data, path.len) }.path()?;
             let family = with(family.cast_const(), |family: &ColumnFamily| Ok(family.clone()))?;
-            match asked.iter_mut().find(|(other, _)| other.name() == family.name()) {
-                Some((_, paths)) => paths.push(path),
-                None => asked.push((family, vec![path])),
-            }
+            asked.push((family, [path]));
         }
         let options = IngestOptions::default().move_files(move_files);
         with(db.cast_const(), |db| {
