@@ -413,7 +413,7 @@ impl Outputs<'_> {
             if since_check >= CHECKED_BYTES {
                 since_check = 0;
                 self.keep_pace();
-                let stop = [Some(self.job.cancelled), self.span.stop];
+                let stop = [Some(self.job.cancelled), self.span.stop, self.pass.stop];
                 if stop.iter().flatten().any(|stop| stop.load(Ordering::Relaxed)) {
                     return Err(Error::of(ErrorKind::Closed, "the store is closing"));
                 }

@@ -1,6 +1,7 @@
 //! The options of a pass over records, and its result.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::AtomicBool;
 
 use super::filter::{FilterCounts, FilterRule};
 use super::fold::MergeRule;
@@ -33,6 +34,8 @@ pub struct PassOptions<'a> {
     pub ranges: Option<RangeIndex>,
     /// The seqno of the newest of them; 0 if there is none.
     pub ranges_through: Seqno,
+    /// Set when the results are no longer wanted: the pass stops with `Closed`.
+    pub stop: Option<&'a AtomicBool>,
 }
 
 /// Decides which expired values may be removed. A value hidden by a newer version may be one that the newer version

@@ -9,6 +9,7 @@ use waxseal_lsm::cursor::Cursor;
 use waxseal_lsm::db::{At, BulkLoad, Db, Family, IngestMode, Parts};
 use waxseal_lsm::env::Env;
 use waxseal_lsm::env::sim::{Crash, Loss, SimFs};
+use waxseal_lsm::env::work::Signal;
 use waxseal_lsm::error::{Error, ErrorKind, Result};
 use waxseal_lsm::options::{CfOptions, Compression, Durability, SealLayout};
 use waxseal_lsm::record::Kind;
@@ -488,6 +489,50 @@ impl FsHook for FailedTables {
             false => Ok(()),
         }
     }
+}
+
+/// Holds each write of a table until all are released, or for three seconds.
+#[derive(Clone, Debug, Default)]
+struct HeldTables(Arc<Signal<bool>>);
+
+impl HeldTables {
+    fn release(&self) {
+        *self.0.lock() = true;
+        self.0.notify_all();
+    }
+}
+
+impl FsHook for HeldTables {
+    fn before_write(&self, path: &Path) -> std::io::Result<()> {
+        let is_released = self.0.lock();
+        if !*is_released && path.extension().is_some_and(|extension| extension == "tbl") {
+            drop(self.0.wait(is_released, Some(std::time::Duration::from_secs(3))));
+        }
+        Ok(())
+    }
+}
+
+/// A caller that waits for a run is asked whether it goes on.
+#[test]
+fn a_load_that_waits_for_a_run_can_be_interrupted() {
+    let dir = tempfile::tempdir().unwrap();
+    let hook = HeldTables::default();
+    let env = Env { fs: Arc::new(HookedFs::over(Env::real().fs, hook.clone())), ..Env::real() };
+    let db = Db::open(dir.path(), settings(), parts(env)).unwrap();
+    let asked = AtomicUsize::new(0);
+    waxseal_lsm::interrupt::set(Some(Box::new(move || {
+        let is_over = asked.fetch_add(1, Ordering::Relaxed) >= 20; // more often than for the first row of each buffer
+        if is_over {
+            hook.release();
+        }
+        is_over
+    })));
+    let done = db.bulk_load(&default(&db), &mut |load| {
+        (0..1000).map(|n| record(n, 0)).try_for_each(|(key, value)| load.push(Kind::Put, &key, &value, &[]))
+    });
+    waxseal_lsm::interrupt::set(None);
+    assert_kind(done, ErrorKind::Interrupted, "a load whose run is held");
+    assert!(rows_of(&db).is_empty() && data_bytes(dir.path()).is_empty());
 }
 
 /// A load that lost a run fails, even if the source goes on after the error.

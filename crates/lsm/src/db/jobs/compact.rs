@@ -626,6 +626,7 @@ impl Compactor {
             collects,
             ranges,
             ranges_through,
+            stop: None,
         };
         let below = if plan.output_level + 1 < LEVELS { levels.ends(plan.output_level + 1) } else { Vec::new() };
         let table_bytes = job.options.table_bytes;

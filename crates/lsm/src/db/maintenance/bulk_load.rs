@@ -19,6 +19,7 @@ use super::placed_files::PlacedFiles;
 use super::row_buffer::RowBuffer;
 use super::run_merge::{MAX_MERGED_RUNS, Run, newest_of};
 use super::run_writer::{self, RunWriter, WrittenRun};
+use crate::compaction::output::PassOptions;
 use crate::cursor::Cursor;
 use crate::db::jobs::compact::Compactor;
 use crate::db::open::inner::{StoreInner, forked};
@@ -192,7 +193,8 @@ impl BulkLoad<'_> {
         }
         drop(records);
         let merged = || -> Box<dyn Cursor> { Box::new(newest_of(runs, context, order)) };
-        let tables = run_writer::write(self.compactor, self.family, options, expected, &[], merged)?;
+        let tables =
+            run_writer::write(self.compactor, self.family, (options, &PassOptions::default()), expected, &[], merged)?;
         runs.iter().for_each(|run| self.placed.remove(run));
         self.placed.adopt(&tables);
         Ok(tables)

@@ -19,8 +19,14 @@ use crate::wal::LogCursor;
 /// With it a caller proves that removed data is in no file of the store. Records move from memtables into tables, and
 /// from tables into obsolete files. So the caller reads `oldest_seqnos`, then the tables (`files_with`), then
 /// `oldest_seqnos` again. If both results are above the seqno of the removal, and no table may have the item, then no
-/// file of the store has it. The manifest's keys, which are bounds of tables and ranges, do not count, and neither do
-/// the blocks of removed files.
+/// file of the store has it. The manifest's keys, which are bounds of tables and ranges, and its items of value files do
+/// not count, and neither do the blocks of removed files.
+///
+/// Some holders are not counted yet, each of them rare: memtables and value files of a dropped family that a cursor
+/// holds; value files that only memtables name, while newer values follow in the same file; files that a failed job,
+/// or a log segment used again, was not able to remove; and old frames behind the last one of a segment that the feed
+/// keeps, after a crash while it was handed over. `erase_log` syncs neither the ring nor the directory: after a loss of
+/// power the erased bytes may be back until the next open for writing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OldestSeqnos {
     /// Of records in memtables, in those too that cursors and snapshots hold.

@@ -7,8 +7,10 @@
 //! Steps: in stepped mode a run is written in the caller's thread.
 
 use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use super::placed_files::PlacedFiles;
 use super::row_buffer::RowBuffer;
@@ -20,8 +22,9 @@ use crate::cursor::Cursor;
 use crate::db::jobs::compact::Compactor;
 use crate::db::open::inner::StoreInner;
 use crate::db::state::family::Family;
-use crate::env::work::{Mode, lock, spawn};
+use crate::env::work::{Mode, Signal, lock, spawn};
 use crate::error::Result;
+use crate::interrupt;
 use crate::ledger::Ledger;
 use crate::options::CfOptions;
 use crate::sst::WRITTEN_SEQNO;
@@ -29,6 +32,9 @@ use crate::version::{LEVELS, TableMeta};
 
 /// A part of a run holds at least this fraction of a full buffer: smaller ones would cost more than they save.
 const PARTS_IN_BUFFER: usize = 8;
+
+/// Time between two questions to the caller of a long wait whether it goes on.
+const INTERRUPT_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Writes runs in a thread of its own, one at a time.
 pub(super) struct RunWriter {
@@ -49,13 +55,29 @@ struct Task {
     part_bytes: usize,
     options: Arc<CfOptions>,
     buffer: Mutex<Option<RowBuffer>>,
-    done: Mutex<Option<Result<WrittenRun>>>,
+    done: Signal<Option<Result<WrittenRun>>>,
+    /// Set when nobody wants the run any more.
+    stop: AtomicBool,
+}
+
+impl Writing {
+    /// Waits until the run is written, or its thread has ended. Errors: `Interrupted`.
+    fn wait(&self) -> Result<()> {
+        let mut done = self.task.done.lock();
+        while done.is_none() && self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
+            done = self.task.done.wait(done, Some(INTERRUPT_INTERVAL));
+            interrupt::check()?;
+        }
+        Ok(())
+    }
 }
 
 impl Task {
     fn run(&self, compactor: &Compactor, family: &Family) {
         let buffer = lock(&self.buffer).take();
-        *lock(&self.done) = buffer.map(|buffer| write_run(compactor, family, self.part_bytes, buffer, &self.options));
+        let written = buffer.map(|buffer| write_run(compactor, family, self, buffer));
+        *self.done.lock() = written;
+        self.done.notify_all();
     }
 }
 
@@ -75,8 +97,8 @@ impl RunWriter {
     /// written here.
     pub(super) fn write(&mut self, buffer: RowBuffer, options: Arc<CfOptions>) -> Result<Option<WrittenRun>> {
         let previous = self.wait()?;
-        let (buffer, done) = (Mutex::new(Some(buffer)), Mutex::new(None));
-        let task = Arc::new(Task { part_bytes: self.part_bytes, options, buffer, done });
+        let (part_bytes, buffer) = (self.part_bytes, Mutex::new(Some(buffer)));
+        let task = Arc::new(Task { part_bytes, options, buffer, done: Signal::default(), stop: AtomicBool::default() });
         let (inner, family, run) = (self.inner.clone(), self.family.clone(), task.clone());
         let thread = match self.inner.compactor().context().env.work {
             Mode::Threads => spawn("waxseal-run", true, move || run.run(inner.compactor(), &family)).ok(),
@@ -90,49 +112,47 @@ impl RunWriter {
     }
 
     /// Waits for the run that is being written, and returns it; panics as its thread did. A forked child has no such
-    /// thread, and gets no run.
+    /// thread, and gets no run. Errors: of the run; `Interrupted`, and then the run goes on until this is dropped.
     pub(super) fn wait(&mut self) -> Result<Option<WrittenRun>> {
-        let Some(Writing { thread, task }) = self.writing.take() else { return Ok(None) };
         if !self.inner.origin.is_here() {
-            return Ok(None);
+            self.writing = None;
         }
+        let Some(writing) = &self.writing else { return Ok(None) };
+        writing.wait()?;
+        let Some(Writing { thread, task }) = self.writing.take() else { return Ok(None) };
         if let Some(Err(panic)) = thread.map(JoinHandle::join) {
             resume_unwind(panic);
         }
-        lock(&task.done).take().transpose()
+        task.done.lock().take().transpose()
     }
 }
 
 impl Drop for RunWriter {
-    /// Waits for a run that nobody wants any more, and removes its files.
+    /// Ends a run that nobody wants any more, and removes its files.
     fn drop(&mut self) {
         let Some(Writing { thread, task }) = self.writing.take() else { return };
+        task.stop.store(true, Ordering::Relaxed);
         if !self.inner.origin.is_here() || thread.is_some_and(|thread| thread.join().is_err()) {
             return;
         }
-        if let Some(Ok(run)) = lock(&task.done).take() {
+        if let Some(Ok(run)) = task.done.lock().take() {
             PlacedFiles::new(self.inner.compactor()).adopt(&run.tables);
         }
     }
 }
 
-/// Writes a buffer as a run, in concurrent parts of at least `part_bytes`, and empties it.
-fn write_run(
-    compactor: &Compactor,
-    family: &Family,
-    part_bytes: usize,
-    mut buffer: RowBuffer,
-    options: &Arc<CfOptions>,
-) -> Result<WrittenRun> {
+/// Writes the buffer of a task as a run, in concurrent parts, and empties it.
+fn write_run(compactor: &Compactor, family: &Family, task: &Task, mut buffer: RowBuffer) -> Result<WrittenRun> {
     buffer.sort();
     let context = compactor.context();
     let ledger = buffer.ledger(&*context.companions);
     let parts = match context.companions.has_rows() {
         true => 1, // the protector needs all records in one sequence
-        false => (buffer.memory() / part_bytes).clamp(1, context.settings.current().subcompactions),
+        false => (buffer.memory() / task.part_bytes).clamp(1, context.settings.current().subcompactions),
     };
     let rows = || -> Box<dyn Cursor + '_> { Box::new(buffer.cursor(context.companions.protection())) };
-    let tables = write(compactor, family, options, ledger, &buffer.cuts(parts), rows)?;
+    let pass = PassOptions { stop: Some(&task.stop), ..PassOptions::default() };
+    let tables = write(compactor, family, (&task.options, &pass), ledger, &buffer.cuts(parts), rows)?;
     buffer.clear();
     Ok(WrittenRun { tables, buffer })
 }
@@ -141,7 +161,7 @@ fn write_run(
 pub(super) fn write<'c>(
     compactor: &Compactor,
     family: &Family,
-    options: &Arc<CfOptions>,
+    (options, pass): (&Arc<CfOptions>, &PassOptions<'_>),
     expected: Ledger,
     cuts: &[Vec<u8>],
     records: impl Fn() -> Box<dyn Cursor + 'c>,
@@ -156,5 +176,5 @@ pub(super) fn write<'c>(
             splitter: Splitter::new(family.order().clone(), options.table_bytes, Vec::new()),
         })
     };
-    write_parts(&job, &PassOptions::default(), cuts, part).map(|written| written.tables)
+    write_parts(&job, pass, cuts, part).map(|written| written.tables)
 }
