@@ -60,11 +60,11 @@ pub(crate) fn key_bounds(keys: Keys<'_>, prefix: &[Value], range: &KeyRange) -> 
     let whole = |values: &Vec<Value>| keys.prefix(&[prefix, values].concat());
     match first {
         Bound::Included(values) => start = Bound::Included(whole(values)?),
-        // Nothing is above a key of `FF` bytes alone.
-        Bound::Excluded(values) => {
-            let key = whole(values)?;
-            start = above(&key).map_or(Bound::Excluded(vec![0xFF; key.len() + 1]), Bound::Included);
-        }
+        Bound::Excluded(values) => match above(&whole(values)?) {
+            Some(above) => start = Bound::Included(above),
+            // Nothing is above a key of `FF` bytes alone but its own records: the range is empty.
+            None => return Ok((Bound::Excluded(Vec::new()), Bound::Excluded(Vec::new()))),
+        },
         Bound::Unbounded => {}
     }
     match last {

@@ -122,6 +122,8 @@ impl RecordChange {
 pub(crate) enum ContentChange {
     /// Columns get these values, by their index in the schema. A null removes one.
     Columns(BTreeMap<usize, Value>),
+    /// The record is replaced by one of these columns.
+    Replace(BTreeMap<usize, Value>),
     /// The record of a dynamic column gets this value.
     Single(Value),
     /// The record is deleted.
@@ -254,6 +256,9 @@ impl Layout {
     /// fit; `NotFound` for an unknown column.
     pub(crate) fn checked(&self, condition: Option<Filter>) -> Result<Option<Filter>> {
         let type_of = |name: &str| match self.find(name) {
+            Some(index) if self.repeated_group_of(index).is_some() => {
+                Err(Error::invalid(format!("column {name:?} is of a repeated group, and conditions are on rows")))
+            }
             Some(index) => Ok(Some(&self.column(index).ty)),
             None if self.record.schema.has_dynamic_columns => Ok(None),
             None => Err(no_column(name)),
@@ -685,8 +690,12 @@ fn set_column(
     value: Value,
 ) {
     let none = || (group, ContentChange::Columns(BTreeMap::new()));
-    if let ContentChange::Columns(columns) = &mut records.entry(suffix).or_insert_with(none).1 {
-        columns.insert(index, value);
+    let (_, content) = records.entry(suffix).or_insert_with(none);
+    match content {
+        ContentChange::Columns(columns) | ContentChange::Replace(columns) => drop(columns.insert(index, value)),
+        ContentChange::Remove | ContentChange::Single(_) => {
+            *content = ContentChange::Replace(BTreeMap::from([(index, value)]));
+        }
     }
 }
 

@@ -180,9 +180,14 @@ impl RowWriter<'_> {
         }
         for change in changes {
             let key = [row_key, &change.suffix].concat();
-            let old = self.transaction.get(self.rows, &key)?;
+            let old = match &change.content {
+                ContentChange::Replace(_) => None,
+                _ => self.transaction.get(self.rows, &key)?,
+            };
             let new = match &change.content {
-                ContentChange::Columns(columns) => self.layout.apply(old.as_deref(), columns)?,
+                ContentChange::Columns(columns) | ContentChange::Replace(columns) => {
+                    self.layout.apply(old.as_deref(), columns)?
+                }
                 ContentChange::Single(value) => Some(crate::packed::pack_single(value)),
                 ContentChange::Remove => None,
             };

@@ -44,6 +44,16 @@ fn an_update_changes_the_columns_that_it_names() {
     assert!(!table.update("2", Changes::new().set("title", "new")).unwrap());
     assert_eq!(table.get("2").unwrap(), None);
     assert_eq!(table.get("10").unwrap().unwrap().get("title"), Some(&"other".into()));
+    let replaced = Changes::new().remove_entry("pages", "1").set_entry("pages", "1", "contents", "new");
+    assert!(table.update("1", replaced).unwrap());
+    let expected = Row::new()
+        .with("volume", "1")
+        .with("other label", 2)
+        .with_entry("pages", "1", "contents", "new")
+        .with_entry("pages", "3", "contents", "index");
+    assert!(table.compare_and_set("1", Some(&expected), Some(&expected)).unwrap(), "{:?}", table.get("1"));
+    let of_entry = table.update_if("1", Filter::is_null("contents"), Changes::new().set("title", "a"));
+    assert_eq!(of_entry.unwrap_err().kind(), ErrorKind::Invalid);
     for (changes, kind) in [
         (Changes::new().set("volume", "3"), ErrorKind::Invalid),
         (Changes::new().set("title", 1), ErrorKind::Invalid),
@@ -54,6 +64,18 @@ fn an_update_changes_the_columns_that_it_names() {
     ] {
         assert_eq!(table.update("1", changes).unwrap_err().kind(), kind);
     }
+}
+
+#[test]
+fn nothing_is_behind_the_greatest_key_and_its_records() {
+    let schema = Schema::new().partition_key("number", ColumnType::U64).dynamic_columns();
+    let table = memory().create("corpus.numbers", schema).unwrap();
+    let row = Row::new().with("number", u64::MAX).with("label", "kept");
+    table.insert(row.clone()).unwrap();
+    let behind = (Bound::Excluded(u64::MAX), Bound::Unbounded);
+    assert_eq!(table.select().range(behind).rows().unwrap().count(), 0);
+    table.delete_range(Vec::<Value>::new(), behind).unwrap();
+    assert_eq!(table.get(u64::MAX).unwrap(), Some(row));
 }
 
 #[test]
