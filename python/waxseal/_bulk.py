@@ -16,6 +16,8 @@ from ._sealed import Expires, write_options
 if TYPE_CHECKING:
     from typing_extensions import Buffer, Self
 
+    from ._family import Family
+
 Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 
 #: Rows that a load passes to the library at once.

@@ -368,7 +368,7 @@ class DB(Family, Asker, Transacting, ChangeFeed):
         shows that removed data is in no file of the store any more."""
         found = _abi.waxseal_oldest_seqnos_t()
         self._handles.call("waxseal_oldest_seqnos", self._handles.db, C.byref(found))
-        seqnos = {name: getattr(found, name) for name, _ in found._fields_}
+        seqnos = {field[0]: getattr(found, field[0]) for field in found._fields_}
         return {name: seqno for name, seqno in seqnos.items() if seqno != _abi.WAXSEAL_NO_SEQNO}
 
     def erase_log(self) -> None:
