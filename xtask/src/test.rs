@@ -59,8 +59,8 @@ const RUNS: &[Run] = &[
         ],
         needs: None,
     },
-    // The C library, and C programs that use it: it builds what they link with, and counts theirs. The tool is chosen too,
-    // and none of its tests, so that the engine has the dependencies of the other builds and is not compiled again.
+    // The C library, and C programs that use it: it builds what they link with, and counts theirs. Both runs of C also
+    // choose the tool, without its tests: cargo then compiles the engine once for all builds.
     Run {
         face: Face::C,
         name: "the C library",

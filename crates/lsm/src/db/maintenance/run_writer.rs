@@ -3,7 +3,7 @@
 //! In:    buffers of rows.
 //! Out:   the tables of each buffer, and the empty buffer.
 //! Holds: each run is written in concurrent parts, as a compaction is (`compaction/parts.rs`).
-//! Fork:  a child has no such thread, and does not wait for it.
+//! Fork:  a forked child has no writing thread, so it never waits for a run.
 //! Steps: in stepped mode a run is written in the caller's thread.
 
 use std::panic::resume_unwind;
@@ -93,8 +93,8 @@ impl RunWriter {
         RunWriter { inner, family, part_bytes: (buffer_bytes / PARTS_IN_BUFFER).max(1), writing: None }
     }
 
-    /// Waits for the previous run and returns it, and starts to write another one. If no thread can be started, it is
-    /// written here.
+    /// Waits for the previous run and returns it, and starts to write another one. If the system refuses a thread, the
+    /// calling thread writes the run.
     pub(super) fn write(&mut self, buffer: RowBuffer, options: Arc<CfOptions>) -> Result<Option<WrittenRun>> {
         let previous = self.wait()?;
         let (part_bytes, buffer) = (self.part_bytes, Mutex::new(Some(buffer)));
