@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::entry::{Entry, not_a_file};
 use crate::error::{Error, ErrorKind, Result};
@@ -87,7 +88,7 @@ impl OpenOptions {
         self
     }
 
-    fn is_writing(&self) -> bool {
+    pub(crate) fn is_writing(&self) -> bool {
         self.write || self.append
     }
 }
@@ -123,6 +124,8 @@ pub struct File {
     fs: Files,
     file: Arc<OpenFile>,
     options: OpenOptions,
+    /// The handle has changed the file since it flushed last.
+    has_changed: AtomicBool,
     is_closed: bool,
 }
 
@@ -164,7 +167,7 @@ impl Files {
     /// create nothing. Errors: as for `open_with`; `Stale` if another entry is at the path.
     pub(crate) fn open_inode(&self, inode: u64, path: Option<&FilePath>, options: &OpenOptions) -> Result<File> {
         self.check_options(options)?;
-        if let Some(file) = self.shared.open_files.open_again(inode) {
+        if let Some(file) = self.shared.open_files.open_again(inode, options.is_writing()) {
             return truncated(self.handle(file, options));
         }
         let Some(path) = path else { return Err(stale()) };
@@ -205,7 +208,7 @@ impl Files {
 
     /// Opens an entry, which is a file. The caller holds the lock of its directory.
     fn open_entry(&self, path: &FilePath, entry: Entry, options: &OpenOptions) -> File {
-        let file = self.shared.open_files.open(entry, |entry| {
+        let file = self.shared.open_files.open(entry, options.is_writing(), |entry| {
             let pin = self.pin_of(&entry);
             FileState::new(path.clone(), entry, pin, self.shared.chunk_bytes)
         });
@@ -213,7 +216,7 @@ impl Files {
     }
 
     fn handle(&self, file: Arc<OpenFile>, options: &OpenOptions) -> File {
-        File { fs: self.clone(), file, options: *options, is_closed: false }
+        File { fs: self.clone(), file, options: *options, has_changed: AtomicBool::new(false), is_closed: false }
     }
 
     /// Appends to a file, which is created if it does not exist, and commits. Errors: as for `open`.
@@ -251,9 +254,12 @@ impl File {
         self.file.read().metadata()
     }
 
-    /// Returns true if the handle is for writing.
-    pub fn is_writing(&self) -> bool {
+    /// Returns true if closing the handle commits: it has changed the file since it flushed last, or no other handle
+    /// may write it. Changes of other handles may be incomplete. Those of a removed file are never committed by a close.
+    pub fn commits_on_close(&self) -> bool {
         self.options.is_writing()
+            && (self.has_changed.load(Ordering::Relaxed) || self.fs.shared.open_files.is_last_writer(&self.file))
+            && self.file.read().path.is_some()
     }
 
     /// Returns the path, which follows renames; `None` once the file was removed or replaced.
@@ -305,6 +311,7 @@ impl File {
         let (position, is_full) = {
             let mut state = self.file.write();
             let position = position.unwrap_or(state.size());
+            self.has_changed.store(true, Ordering::Relaxed); // a failed write may have changed something, too
             let written = state.write_at(&self.fs.families, position, bytes, now);
             let is_full = self.file.account(&state);
             written.map_err(|error| self.of_file(error, &state))?;
@@ -335,24 +342,32 @@ impl File {
         self.allow(self.options.is_writing(), "writing")?;
         let now = self.fs.now();
         let mut state = self.file.write();
+        self.has_changed.store(true, Ordering::Relaxed);
         let set = state.set_len(&self.fs.families, size, now);
         self.file.account(&state);
         set.map_err(|error| self.of_file(error, &state))
     }
 
-    /// Commits all changes of the file in one step, with size, times and digest.
+    /// Commits all changes of the file in one step, with size, times and digest. Changes of other handles are among
+    /// them.
     pub fn flush(&self) -> Result<()> {
-        self.fs.flush_file(&self.file)?;
+        self.commit()?;
         self.fs.settle()
     }
 
-    /// Commits all changes and makes them durable.
+    /// Commits all changes as `flush` does, and makes them durable.
     pub fn sync(&self) -> Result<()> {
-        self.fs.flush_file(&self.file)?;
+        self.commit()?;
         self.fs.sync()
     }
 
-    /// Gives the handle back after a flush. The last handle of a removed file has nothing to flush.
+    fn commit(&self) -> Result<()> {
+        self.has_changed.store(false, Ordering::Relaxed); // before the commit: a write beside it may not be part of it
+        self.fs.flush_file(&self.file).inspect_err(|_| self.has_changed.store(true, Ordering::Relaxed))
+    }
+
+    /// Gives the handle back. Flushes before if the handle has changed the file since its last flush, or if no other
+    /// handle may write the file ([`commits_on_close`](File::commits_on_close)).
     pub fn close(mut self) -> Result<()> {
         self.give_back()
     }
@@ -361,12 +376,8 @@ impl File {
         if std::mem::replace(&mut self.is_closed, true) {
             return Ok(());
         }
-        let is_lost = self.fs.shared.open_files.is_last_handle(&self.file) && self.file.read().path.is_none();
-        let flushed = match self.options.is_writing() && !is_lost {
-            true => self.fs.flush_file(&self.file).and_then(|()| self.fs.settle()),
-            false => Ok(()),
-        };
-        self.fs.shared.open_files.close(&self.file);
+        let flushed = if self.commits_on_close() { self.flush() } else { Ok(()) };
+        self.fs.shared.open_files.close(&self.file, self.options.is_writing());
         flushed
     }
 

@@ -27,6 +27,17 @@ pub(crate) struct OpenFiles {
 struct Opened {
     file: Arc<OpenFile>,
     handles: usize,
+    /// How many of the handles may write.
+    writers: usize,
+}
+
+impl Opened {
+    /// Returns the file with one more handle.
+    fn add(&mut self, is_writing: bool) -> Arc<OpenFile> {
+        self.handles += 1;
+        self.writers += usize::from(is_writing);
+        Arc::clone(&self.file)
+    }
 }
 
 /// A file that one or more handles have open.
@@ -80,7 +91,12 @@ impl Drop for OpenFile {
 impl OpenFiles {
     /// Returns the open file of an inode with one more handle. `open` returns the state of a file that no handle has
     /// open.
-    pub(crate) fn open(&self, entry: Entry, open: impl FnOnce(Entry) -> FileState) -> Arc<OpenFile> {
+    pub(crate) fn open(
+        &self,
+        entry: Entry,
+        is_writing: bool,
+        open: impl FnOnce(Entry) -> FileState,
+    ) -> Arc<OpenFile> {
         let inode = entry.metadata.inode;
         let mut table = lock(&self.table);
         let opened = table.entry(inode).or_insert_with(|| {
@@ -90,20 +106,16 @@ impl OpenFiles {
                 own_bytes: AtomicUsize::new(0),
                 store_bytes: Arc::clone(&self.changed_bytes),
             });
-            Opened { file, handles: 0 }
+            Opened { file, handles: 0, writers: 0 }
         });
-        opened.handles += 1;
-        let file = Arc::clone(&opened.file);
+        let file = opened.add(is_writing);
         self.count.store(table.len(), Ordering::Release);
         file
     }
 
     /// Returns the open file of an inode with one more handle, if a handle has it open.
-    pub(crate) fn open_again(&self, inode: u64) -> Option<Arc<OpenFile>> {
-        let mut table = lock(&self.table);
-        let opened = table.get_mut(&inode)?;
-        opened.handles += 1;
-        Some(Arc::clone(&opened.file))
+    pub(crate) fn open_again(&self, inode: u64, is_writing: bool) -> Option<Arc<OpenFile>> {
+        lock(&self.table).get_mut(&inode).map(|opened| opened.add(is_writing))
     }
 
     /// Returns the open file of an inode, if a handle has it open. Costs one load if no file is open.
@@ -140,17 +152,18 @@ impl OpenFiles {
         self.all().into_iter().max_by_key(|file| file.own_bytes.load(Ordering::Relaxed))
     }
 
-    /// Returns true if `file` has one handle only.
-    pub(crate) fn is_last_handle(&self, file: &OpenFile) -> bool {
-        lock(&self.table).get(&file.inode).is_some_and(|opened| opened.handles == 1)
+    /// Returns true if one handle alone may write `file`.
+    pub(crate) fn is_last_writer(&self, file: &OpenFile) -> bool {
+        lock(&self.table).get(&file.inode).is_some_and(|opened| opened.writers == 1)
     }
 
     /// Gives a handle back. Changes of the last one whose flush has failed are lost, and are not committed over those of
     /// the next handle.
-    pub(crate) fn close(&self, file: &OpenFile) {
+    pub(crate) fn close(&self, file: &OpenFile, is_writing: bool) {
         let mut table = lock(&self.table);
         let Some(opened) = table.get_mut(&file.inode) else { return };
         opened.handles -= 1;
+        opened.writers -= usize::from(is_writing);
         let last = if opened.handles == 0 { table.remove(&file.inode) } else { None };
         if let Some(last) = &last {
             last.file.write().discard(); // a state is locked with the table locked, never the other way round
@@ -249,6 +262,24 @@ mod tests {
         let report = fs.fsck().unwrap();
         assert!(report.is_clean(), "{:?}", report.problems);
         assert!(fs.read("file").unwrap() == [&b"next"[..], &[7; 299_996]].concat());
+    }
+
+    /// Changes that their own handle could not commit are committed by the last handle that may write, also while others
+    /// read the file.
+    #[test]
+    fn the_last_writer_commits_what_another_could_not() {
+        let disk = SimFs::new(1);
+        let fs = FileStore::open(&Db::builder("/store").env(disk.env(1)).open().unwrap(), "files").unwrap();
+        let options = OpenOptions::new().write(true).create(true);
+        let (one, other) = (fs.open_with("file", &options).unwrap(), fs.open_with("file", &options).unwrap());
+        let reader = fs.open("file").unwrap();
+        disk.set_free_space(Some(0));
+        (0..16).for_each(|part| one.write_at(&[1; 1 << 20], part << 20).unwrap());
+        assert!(one.close().is_err());
+        disk.set_free_space(None);
+        other.close().unwrap();
+        drop(reader);
+        assert_eq!(fs.stat("file").unwrap().size, 16 << 20);
     }
 
     /// A write that fails because memory and disk are full leaves the file as it was.

@@ -437,12 +437,8 @@ impl Filesystem for FileSystem {
     }
 
     fn flush(&self, _: &Request, _: INodeNo, handle: FileHandle, _: LockOwner, reply: ReplyEmpty) {
-        // A handle for reading commits nothing: the changes of a writer may be incomplete. Changes of a removed file
-        // are dropped with its last handle.
-        let commit = |file: &File| match file.is_writing() && file.path().is_some() {
-            true => file.flush(),
-            false => Ok(()),
-        };
+        // A handle that has changed nothing commits nothing: the changes of another writer may be incomplete.
+        let commit = |file: &File| if file.commits_on_close() { file.flush() } else { Ok(()) };
         answer(self.live(handle, commit), reply);
     }
 

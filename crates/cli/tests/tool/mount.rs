@@ -354,16 +354,19 @@ fn a_mount_unmounts_itself_alone() {
     assert_eq!(tool.ok(&["fs", "cat", &tool.url("file")]), b"at last");
 }
 
-/// A process that reads a file commits nothing of another one that rewrites it.
+/// A process that reads a file, or has it open for writing and changes nothing, commits nothing of another one that
+/// rewrites it.
 #[test]
-fn a_reader_does_not_commit_a_rewrite() {
+fn others_do_not_commit_a_rewrite() {
     let tool = Tool::new();
     let Some(mount) = Mount::writable(&tool) else { return };
     let file = tool.path("mnt/file");
     fs::write(&file, "old").unwrap();
+    let unused = fs::File::options().write(true).open(&file).unwrap();
     let mut rewrite = fs::File::create(&file).unwrap();
     rewrite.write_all(b"ne").unwrap();
     assert_eq!(fs::read(&file).unwrap(), b"ne");
+    drop(unused);
     assert!(!mount.signal(Signal::KILL).success());
     drop(rewrite);
     let mount = Mount::start_with(&tool, &[]).unwrap();

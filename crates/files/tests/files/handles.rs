@@ -370,6 +370,26 @@ fn zeros_over_a_chunk_are_a_hole() {
 }
 
 /// The changes of a removed file are of no use to anyone: its last handle commits nothing.
+/// A handle that changes nothing leaves a rewrite through another one uncommitted until that one is closed.
+#[test]
+fn a_close_commits_nothing_that_others_write() {
+    let fs = memory();
+    fs.write("file", "old").unwrap();
+    let (unused, flushed) = (open(&fs, "file"), open(&fs, "file"));
+    flushed.append(b"er").unwrap();
+    flushed.flush().unwrap();
+    let rewrite = fs.open_with("file", &OpenOptions::new().write(true).truncate(true)).unwrap();
+    rewrite.append(b"ne").unwrap();
+    assert!(!unused.commits_on_close() && !flushed.commits_on_close() && rewrite.commits_on_close());
+    drop(unused);
+    flushed.close().unwrap();
+    assert_eq!(fs.read("file").unwrap(), b"older");
+    rewrite.append(b"w").unwrap();
+    rewrite.close().unwrap();
+    assert_eq!(fs.read("file").unwrap(), b"new");
+    assert_clean(&fs);
+}
+
 #[test]
 fn the_last_handle_of_a_removed_file_commits_nothing() {
     let fs = memory();
