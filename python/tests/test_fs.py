@@ -390,6 +390,24 @@ def test_a_relative_store_is_made_absolute(tmp_path, monkeypatch):
     WaxsealFileSystem.clear_instance_cache()
 
 
+def test_a_transaction_is_one_step(fs):
+    fs.pipe({"a": b"0", "b": b"0"})
+    with pytest.raises(IsADirectoryError):
+        with fs.transaction:
+            fs.pipe_file("a", b"1" * 2_000_000)
+            fs.pipe_file("b", b"1")
+            with fs.open("c", "wb") as file:
+                file.write(b"1")
+            fs.mkdir("c")
+    assert fs.cat(["a", "b"]) == {"/a": b"0", "/b": b"0"} and fs.isdir("c")
+    assert waxseal.open(fs._store, "r").files().fsck()["faults"] == 0
+    with fs.transaction:  # the last one has ended
+        fs.pipe_file("a", b"1")
+        fs.pipe_file("a", b"2")
+        seqno = fs.files().stat("a").inode
+    assert fs.cat_file("a") == b"2" and fs.files().stat("a").inode != seqno
+
+
 def test_a_transaction_commits_what_is_buffered(fs):
     fs.pipe_file("b", b"0")
     with fs.transaction:
@@ -435,7 +453,8 @@ def test_a_transaction_creates_a_path_once(fs):
         with fs.transaction:
             fs.pipe_file("file", b"1", mode="create")
             fs.pipe_file("file", b"2", mode="create")
-    assert fs.cat_file("file") == b"1"
+    assert not fs.exists("file"), "a transaction that fails changes nothing"
+    fs.pipe_file("file", b"1")
     with fs.transaction, pytest.raises(FileExistsError) as caught:
         fs.pipe_file("file", b"3", mode="create")
     assert caught.value.errno == errno.EEXIST and fs.cat_file("file") == b"1"

@@ -11,10 +11,10 @@ import errno
 import json
 import os
 from operator import index
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 from . import _abi, _c
-from ._errors import FileError, exclusive_error
+from ._errors import FileError, exclusive_error, file_error
 from ._family import encoded_name
 from ._handles import Handles
 from ._options import durability as durability_number
@@ -309,6 +309,21 @@ class FileStore(_Files):
         if exclusive:
             writer._only_if_absent()
         return writer
+
+    def finish_all(self, writers: Iterable[FileWriter]) -> None:
+        """Gives several files their contents, all in one atomic step, and ends the writers, whatever the outcome. Of
+        several writers of one path the last one counts. If one cannot be finished, no file is changed."""
+        every = list(writers)
+        open_writers = (C.c_void_p * len(every))(*(writer._owned.handle or None for writer in every))
+        try:
+            self._call("waxseal_file_writers_finish", None, open_writers, len(every))
+        except FileError as error:
+            if error.errno == errno.ECANCELED:  # the one condition that writers here have
+                raise file_error(errno.EEXIST, str(error)) from None
+            raise
+        finally:
+            for writer in every:
+                writer.discard()
 
     def _change(self, name: str, path: FilePath, *arguments: Any) -> None:
         data = os.fsencode(path)

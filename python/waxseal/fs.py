@@ -8,7 +8,7 @@
 STORE is the first directory on the way that holds a store; a URL without one names a new store, the first directory
 that does not exist. Install it with `pip install waxseal[fs]`.
 
-A file that is written appears whole when it is closed, or at the end of `with fs.transaction:`. Errors are those of
+A file that is written appears whole when it is closed; in `with fs.transaction:` all files appear together at its end. Errors are those of
 POSIX, damage is `waxseal.CorruptionError`, and no call follows a symbolic link.
 
 One process writes: a change opens the store for writing, until `close` or the end of the process. Other processes, and
@@ -28,6 +28,7 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
 try:
     from fsspec.core import has_magic  # type: ignore[import-untyped]
     from fsspec.spec import AbstractBufferedFile, AbstractFileSystem, _Cached  # type: ignore[import-untyped]
+    from fsspec.transaction import Transaction  # type: ignore[import-untyped]
     from fsspec.utils import tokenize  # type: ignore[import-untyped]
 except ImportError as _error:
     raise ImportError("waxseal.fs needs fsspec: pip install waxseal[fs]") from _error
@@ -37,7 +38,7 @@ from ._errors import CLOSED, CorruptionError, FileError, LockedError, file_error
 from ._files import FileInfo, FileStore, FileWriter, OpenFile
 from ._served import ServedFiles, ServedWriter
 
-__all__ = ["WaxsealFile", "WaxsealFileSystem"]
+__all__ = ["WaxsealFile", "WaxsealFileSystem", "WaxsealTransaction"]
 
 PROTOCOL = "waxseal"
 _SCHEME = PROTOCOL + "://"
@@ -109,6 +110,28 @@ class _CachedByStore(_Cached):  # type: ignore[misc]
         return super().__call__(*args, **kwargs)
 
 
+class WaxsealTransaction(Transaction):  # type: ignore[misc]
+    """The files that are written in a block `with fs.transaction:`. They appear in one atomic step when it ends; an error
+    leaves all of them as they were.
+
+    Appended files are committed after that, each in a step of its own. So are all files if another process serves the
+    store.
+    """
+
+    def complete(self, commit: bool = True) -> None:
+        """Commits or discards the files, and ends the transaction."""
+        try:
+            if commit:
+                fs, files = self.fs, list(self.files)
+                writers = [writer for writer in (file._prepared() for file in files) if writer is not None]
+                if writers:
+                    fs.files(writing=True).finish_all(writers)
+        except BaseException:
+            super().complete(commit=False)
+            raise
+        super().complete(commit)
+
+
 class WaxsealFileSystem(AbstractFileSystem, metaclass=_CachedByStore):  # type: ignore[misc]
     """The files of a store: of a directory, or of a `DB` that is open.
 
@@ -117,6 +140,7 @@ class WaxsealFileSystem(AbstractFileSystem, metaclass=_CachedByStore):  # type: 
     """
 
     protocol = PROTOCOL
+    transaction_type = WaxsealTransaction
     root_marker = "/"
     cachable = True
 
@@ -555,6 +579,8 @@ class WaxsealFile(AbstractBufferedFile):  # type: ignore[misc]
         self._writer: Union[FileWriter, ServedWriter, None] = None
         self._appended: List[bytes] = []
         self._is_discarded = False
+        #: A transaction finishes the file with others.
+        self._is_committed = False
         if mode == "rb":
             self._reader = fs.files().open(path)
             self._seen = self._reader.stat()
@@ -604,9 +630,20 @@ class WaxsealFile(AbstractBufferedFile):  # type: ignore[misc]
             self.commit()
         return True
 
+    def _prepared(self) -> Optional[FileWriter]:
+        """Returns the writer with the whole content, for a transaction that finishes several at once. `None` for a file
+        that is committed by itself, or was discarded."""
+        if self._is_discarded or not isinstance(self._writer, FileWriter):
+            return None
+        self._check_process()
+        if not self.forced:
+            self.flush(force=True)
+        self._is_committed = True
+        return self._writer
+
     def commit(self) -> None:
         """Gives the file its content, unless it was discarded."""
-        if self._is_discarded:
+        if self._is_discarded or self._is_committed:
             return
         self._check_process()
         if not self.forced:

@@ -7031,6 +7031,19 @@ int32_t waxseal_file_writer_set_xattr(waxseal_file_writer_t *writer,
 int32_t waxseal_file_writer_finish(waxseal_file_writer_t *writer, waxseal_file_info_t *info, waxseal_error_t **error);
 
 /**
+ * Gives several files their contents, all in one atomic step: readers, snapshots and crashes see all of them or none.
+ * Ends all `writers`, whatever the outcome. Of several writers of one path the last one counts.
+ *
+ * Thread-safe, but each writer is used by one thread at a time. Errors: as of `waxseal_file_writer_finish`, and
+ * `WAXSEAL_FILE` with `EINVAL` for a writer of another store, and with `ECANCELED` for one that has a condition and
+ * whose path occurs before: no file is changed.
+ */
+int32_t waxseal_file_writers_finish(waxseal_files_t *files,
+                                    waxseal_file_writer_t *const *writers,
+                                    size_t count,
+                                    waxseal_error_t **error);
+
+/**
  * Destroys a file writer; a file that is not finished leaves nothing. Null is allowed; a destroyed one is
  * `WAXSEAL_CLOSED`.
  *

@@ -102,6 +102,28 @@ calls! {
         info.set(waxseal_file_info_t::of(&written));
         Ok(())
     }
+
+    /// Gives several files their contents, all in one atomic step: readers, snapshots and crashes see all of them or
+    /// none. Ends all `writers`, whatever the outcome. Of several writers of one path the last one counts.
+    ///
+    /// Thread-safe, but each writer is used by one thread at a time. Errors: as of `waxseal_file_writer_finish`, and
+    /// `WAXSEAL_FILE` with `EINVAL` for a writer of another store, and with `ECANCELED` for one that has a condition and
+    /// whose path occurs before: no file is changed.
+    fn waxseal_file_writers_finish(
+        files: *mut waxseal_files_t, array writers: *const *mut waxseal_file_writer_t,
+    ) {
+        let mut all = Vec::new();
+        let mut ended = Ok(());
+        for writer in writers? {
+            match with_mut(writer.cast_const(), taken) {
+                Ok(writer) => all.push(writer),
+                Err(error) => ended = ended.and(Err(error)),
+            }
+        }
+        ended?;
+        on(files, |files| files.finish_all(all))?;
+        Ok(())
+    }
 }
 
 destroy! {

@@ -11,6 +11,7 @@
 //! inodes                 operations by inode number
 //! trees, check, contents  remove, copy, find and measure trees; verify and fsck; reads of many files
 //! writer, rename, handle  whole-file writes; renames; open files
+//! swap                   new contents of files
 //! namespace              create, remove and change single entries
 //! snapshot               reads of one point in time
 //! place                  entries as callers name them
@@ -53,6 +54,7 @@ mod records;
 mod rename;
 mod snapshot;
 mod store;
+mod swap;
 mod trees;
 mod walk;
 mod writer;

@@ -1,9 +1,6 @@
 //! Operations on single paths: create, remove, rename, attributes. Each is one batch.
 
-use waxseal::Batch;
-
 use crate::condition::Condition;
-use crate::digest::Digest;
 use crate::entry::{Body, Content, Entry, MAX_LINK_BYTES, MAX_XATTR_BYTES, MAX_XATTR_NAME_BYTES, Xattrs};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::Verb;
@@ -11,7 +8,6 @@ use crate::families::View;
 use crate::metadata::{FileKind, Metadata, SetAttributes};
 use crate::path::FilePath;
 use crate::place::Place;
-use crate::records::{ContentId, reclaim_key};
 use crate::snapshot::no_attribute;
 use crate::store::{Files, shown, stale};
 
@@ -25,19 +21,6 @@ pub enum XattrMode {
     Create,
     /// Fails with `NoAttribute` if it does not exist.
     Replace,
-}
-
-/// A new content of a file, in a batch that is not committed yet.
-pub(crate) struct NewContent {
-    pub(crate) batch: Batch,
-    pub(crate) content: Content,
-    pub(crate) size: u64,
-    pub(crate) digest: Digest,
-    /// The content has a reclaim record, which goes with the commit.
-    pub(crate) recorded: Option<ContentId>,
-    /// The extended attributes that the file gets; `None` leaves it those that it has.
-    pub(crate) xattrs: Option<Xattrs>,
-    pub(crate) condition: Condition,
 }
 
 impl Files {
@@ -181,52 +164,6 @@ impl Files {
         self.log(Verb::Create, path, || shown(path))?;
         self.settle()?;
         Ok(created)
-    }
-
-    /// Gives a file a new content: swaps its entry, or creates it. An entry that is replaced keeps its owner, mode and
-    /// extended attributes.
-    pub(crate) fn swap(&self, path: &FilePath, attributes: &SetAttributes, new: NewContent) -> Result<Metadata> {
-        let Some(parent) = path.parent() else { return Err(crate::entry::not_a_file(FileKind::Directory).at("")) };
-        let mut entry = self.new_entry(FileKind::File, attributes)?;
-        entry.set_content(new.content, new.size, new.digest);
-        let mut batch = new.batch;
-        let verb = {
-            let _locked = self.shared.namespace.lock([&parent]);
-            let view = self.families.latest();
-            let directory = view.directory(&parent).map_err(|error| of_path(error, path))?;
-            let old = or_damaged(view, path, new.condition, view.find(path))?;
-            new.condition
-                .check(old.as_ref().map(|old| self.live(old.metadata)))
-                .map_err(|error| error.at(path.display()))?;
-            let mut released = None;
-            match &old {
-                Some(old) => {
-                    old.content().map_err(|error| error.at(path.display()))?;
-                    (entry.metadata.mode, entry.metadata.uid, entry.metadata.gid) =
-                        (old.metadata.mode, old.metadata.uid, old.metadata.gid);
-                    attributes.apply(&mut entry.metadata);
-                    entry.xattrs.clone_from(&old.xattrs);
-                    released = self.release(&mut batch, old);
-                }
-                None => self.touch_directory(&mut batch, &parent, directory, entry.metadata.ctime),
-            }
-            entry.xattrs = new.xattrs.unwrap_or(entry.xattrs);
-            self.families.put_entry(&mut batch, path, &entry);
-            if let Some(id) = new.recorded {
-                batch.delete(&self.families.chunks, reclaim_key(id));
-            }
-            self.families.commit(batch)?;
-            let (open_files, now) = (&self.shared.open_files, entry.metadata.ctime);
-            match &old {
-                Some(old) => open_files.unlink(old.metadata.inode, now),
-                None => open_files.unlink_tree(path, path.key(), now), // of a damaged entry
-            }
-            self.shared.reclaimer.add(released);
-            if old.is_some() { Verb::Write } else { Verb::Create }
-        };
-        self.log(verb, path, || shown(path))?;
-        self.settle()?;
-        Ok(entry.metadata)
     }
 
     /// Removes a file, link, fifo or socket. Handles keep the content of an open file. Errors: as for `stat`;
@@ -494,7 +431,7 @@ pub(crate) fn insert_xattr(xattrs: &mut Xattrs, name: &[u8], value: &[u8]) -> Re
 
 /// Returns `None` for a damaged entry without readable entries below it. Removals and writes without a condition may replace such
 /// an entry. The chunks of its content stay, because no record names their content id.
-fn or_damaged(
+pub(crate) fn or_damaged(
     view: View<'_>,
     path: &FilePath,
     condition: Condition,

@@ -91,12 +91,7 @@ impl Drop for OpenFile {
 impl OpenFiles {
     /// Returns the open file of an inode with one more handle. `open` returns the state of a file that no handle has
     /// open.
-    pub(crate) fn open(
-        &self,
-        entry: Entry,
-        is_writing: bool,
-        open: impl FnOnce(Entry) -> FileState,
-    ) -> Arc<OpenFile> {
+    pub(crate) fn open(&self, entry: Entry, is_writing: bool, open: impl FnOnce(Entry) -> FileState) -> Arc<OpenFile> {
         let inode = entry.metadata.inode;
         let mut table = lock(&self.table);
         let opened = table.entry(inode).or_insert_with(|| {

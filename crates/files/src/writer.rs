@@ -1,7 +1,9 @@
 //! Whole-file writes: a new content, swapped in by one entry.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 
 use waxseal::Batch;
 
@@ -11,12 +13,13 @@ use crate::digest::Digest;
 use crate::entry::{Chunks, Content, MAX_INLINE_BYTES, Xattrs, chunk_count, not_a_file};
 use crate::error::{Error, ErrorKind, Result};
 use crate::metadata::{FileKind, Metadata, SetAttributes};
-use crate::namespace::{NewContent, insert_xattr, of_path};
+use crate::namespace::{insert_xattr, of_path};
 use crate::path::FilePath;
 use crate::reclaim::Pin;
-use crate::records::{reclaim_key, reclaim_value};
+use crate::records::{ContentId, reclaim_key, reclaim_value};
 use crate::snapshot::Snapshot;
 use crate::store::Files;
+use crate::swap::NewFile;
 
 /// Contents up to this length are committed with their entry in one batch; longer ones chunk by chunk before it.
 const MAX_BATCH_BYTES: usize = 4 << 20;
@@ -54,13 +57,14 @@ impl Files {
     ) -> Result<Metadata> {
         let bytes = bytes.as_ref();
         let mut writer = self.writer_with(path, attributes)?.only_if(condition);
-        match bytes.len() <= MAX_BATCH_BYTES {
-            true => writer.write_in_one_batch(bytes),
-            false => {
-                writer.push(bytes)?;
-                writer.finish()
-            }
+        if bytes.len() > MAX_BATCH_BYTES {
+            writer.push(bytes)?;
+            return writer.finish();
         }
+        writer.size = bytes.len() as u64;
+        let mut batch = self.families.batch();
+        let (file, _) = writer.complete(&mut batch, bytes)?;
+        only(self.swap(batch, vec![file])?)
     }
 
     /// Returns a stream that writes a whole file: [`write`](Files::write) for content that is not in memory.
@@ -165,8 +169,32 @@ pub struct Writer {
 /// Chunks of a content that has no entry yet, but a reclaim record.
 struct Stream {
     sink: ChunkSink,
-    /// Until the content has its entry.
-    pin: Pin,
+    begun: Begun,
+}
+
+/// A content with a reclaim record. It is deleted when this is dropped, unless an entry names it.
+struct Begun {
+    fs: Files,
+    id: ContentId,
+    is_named: bool,
+    _pin: Pin,
+}
+
+impl Begun {
+    /// Notes that an entry names the content.
+    fn end(mut self) {
+        self.is_named = true;
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        // A commit that was reported as failed may have removed the record.
+        let is_recorded = || self.fs.families.chunks.contains(reclaim_key(self.id)).unwrap_or(false);
+        if !self.is_named && is_recorded() {
+            self.fs.shared.reclaimer.add([(self.id, u32::MAX)]);
+        }
+    }
 }
 
 impl Writer {
@@ -195,16 +223,6 @@ impl Writer {
                 Err(Error::of(ErrorKind::Invalid, "an earlier write of this writer failed").at(self.path.display()))
             }
             false => Ok(()),
-        }
-    }
-
-    /// Checks the whole content against what it must be, before it replaces anything.
-    fn check_expected(&self, digest: Digest, size: u64) -> Result<()> {
-        match self.expected {
-            Some(expected) if expected != (digest, size) => {
-                Err(Error::corruption("the content does not match the digest of its entry"))
-            }
-            _ => Ok(()),
         }
     }
 
@@ -291,32 +309,6 @@ impl Writer {
         self.fs.families.commit(batch)
     }
 
-    fn write_in_one_batch(mut self, bytes: &[u8]) -> Result<Metadata> {
-        let fs = &self.fs;
-        let mut batch = fs.families.batch();
-        let size = bytes.len() as u64;
-        let (content, digest) = match bytes.len() <= MAX_INLINE_BYTES {
-            true => (Content::Inline(bytes.to_vec()), Digest::of_chunk(0, bytes)),
-            false => {
-                let mut sink = ChunkSink::new(fs.shared.ids.next(&fs.families)?, self.chunk_bytes);
-                let mut chunks = bytes.chunks(self.chunk_bytes as usize);
-                chunks.try_for_each(|chunk| sink.push(&fs.families, &mut batch, chunk))?;
-                sink.finish()
-            }
-        };
-        self.check_expected(digest, size)?;
-        let new = NewContent {
-            batch,
-            content,
-            size,
-            digest,
-            recorded: None,
-            xattrs: self.xattrs.take(),
-            condition: self.condition,
-        };
-        self.fs.swap(&self.path, &self.attributes, new)
-    }
-
     /// Appends a whole content, chunk by chunk. Nothing was written before.
     fn copy_chunks(&mut self, snapshot: &Snapshot, chunks: &Chunks, size: u64) -> Result<()> {
         self.chunk_bytes = chunks.chunk_bytes;
@@ -346,39 +338,109 @@ impl Writer {
     /// deleted then.
     ///
     /// Errors: also `Invalid` if an earlier write failed, and `ConditionFailed`: the old file stays.
-    pub fn finish(mut self) -> Result<Metadata> {
-        self.check_whole()?;
-        let Some(mut stream) = self.stream.take() else {
-            let bytes = std::mem::take(&mut self.buffer);
-            return self.write_in_one_batch(&bytes);
-        };
-        let fs = self.fs.clone();
-        let mut batch = fs.families.batch();
-        let (id, size) = (stream.sink.id, self.size);
-        let last = match self.buffer.is_empty() {
-            true => Ok(()),
-            false => stream.sink.push(&fs.families, &mut batch, &self.buffer),
-        };
-        let finished = last.and_then(|()| {
-            let (content, digest) = stream.sink.finish();
-            self.check_expected(digest, size)?;
-            let new = NewContent {
-                batch,
-                content,
-                size,
-                digest,
-                recorded: Some(id),
-                xattrs: self.xattrs.take(),
-                condition: self.condition,
-            };
-            fs.swap(&self.path, &self.attributes, new)
-        });
-        if finished.is_err() && fs.families.chunks.contains(reclaim_key(id))? {
-            fs.shared.reclaimer.add([(id, u32::MAX)]);
-        }
-        drop(stream.pin);
-        finished
+    pub fn finish(self) -> Result<Metadata> {
+        only(self.fs.clone().finish_all([self])?)
     }
+
+    /// Adds the bytes that are not committed yet to a batch. Returns the file with its content.
+    fn complete(self, batch: &mut Batch, rest: &[u8]) -> Result<(NewFile, Option<Begun>)> {
+        self.check_whole()?;
+        let families = &self.fs.families;
+        let (content, digest, begun) = match self.stream {
+            None if rest.len() <= MAX_INLINE_BYTES => (Content::Inline(rest.to_vec()), Digest::of_chunk(0, rest), None),
+            None => {
+                let mut sink = ChunkSink::new(self.fs.shared.ids.next(families)?, self.chunk_bytes);
+                let mut chunks = rest.chunks(self.chunk_bytes as usize);
+                chunks.try_for_each(|chunk| sink.push(families, batch, chunk))?;
+                let (content, digest) = sink.finish();
+                (content, digest, None)
+            }
+            Some(Stream { mut sink, begun }) => {
+                if !rest.is_empty() {
+                    sink.push(families, batch, rest)?;
+                }
+                let (content, digest) = sink.finish();
+                (content, digest, Some(begun))
+            }
+        };
+        if self.expected.is_some_and(|expected| expected != (digest, self.size)) {
+            return Err(Error::corruption("the content does not match the digest of its entry"));
+        }
+        let file = NewFile {
+            path: self.path,
+            attributes: self.attributes,
+            content,
+            size: self.size,
+            digest,
+            recorded: begun.as_ref().map(|begun| begun.id),
+            xattrs: self.xattrs,
+            condition: self.condition,
+        };
+        Ok((file, begun))
+    }
+}
+
+impl Files {
+    /// Gives several files their contents, all in one atomic step: readers, snapshots and crashes see all of them or
+    /// none. Returns the attributes of the files, in the order of their writers. Costs memory for the entries and up to
+    /// 4 MiB of content.
+    ///
+    /// Of several writers of one path the last one counts. Errors: as for [`Writer::finish`], and `Invalid` for a writer
+    /// of another store. No file is changed then, and the contents are deleted.
+    ///
+    /// ```
+    /// # fn main() -> waxseal_files::Result<()> {
+    /// # let fs = waxseal_files::FileStore::open(&waxseal::Db::memory()?, "files")?;
+    /// use std::io::Write;
+    ///
+    /// let (mut data, mut index) = (fs.writer("data")?, fs.writer("index")?);
+    /// data.write_all(b"..").unwrap();
+    /// index.write_all(b"0").unwrap();
+    /// fs.finish_all([data, index])?;
+    /// assert!(fs.exists("data")? && fs.exists("index")?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn finish_all(&self, writers: impl IntoIterator<Item = Writer>) -> Result<Vec<Metadata>> {
+        let mut batch = self.families.batch();
+        let (mut files, mut begun, mut waiting) = (Vec::new(), Vec::new(), 0);
+        for mut writer in last_of_each_path(writers.into_iter().collect())? {
+            if !Arc::ptr_eq(&writer.fs.shared, &self.shared) {
+                return Err(Error::invalid("the file is written to another store").at(writer.path.display()));
+            }
+            waiting += writer.buffer.len();
+            if waiting > MAX_BATCH_BYTES && writer.buffer.len() > MAX_INLINE_BYTES {
+                waiting -= writer.buffer.len();
+                writer.attempt(Writer::commit_chunk)?;
+            }
+            let rest = std::mem::take(&mut writer.buffer);
+            let (file, content) = writer.complete(&mut batch, &rest)?;
+            files.push(file);
+            begun.extend(content);
+        }
+        let written = self.swap(batch, files)?;
+        begun.into_iter().for_each(Begun::end);
+        Ok(written)
+    }
+}
+
+/// Returns the attributes of the one file that was written.
+fn only(mut written: Vec<Metadata>) -> Result<Metadata> {
+    written.pop().ok_or_else(|| Error::invalid("no file was written"))
+}
+
+/// Returns the last writer of each path, in their order. Errors: `ConditionFailed` if it has a condition, which would
+/// meet the content of an earlier one.
+fn last_of_each_path(writers: Vec<Writer>) -> Result<Vec<Writer>> {
+    let mut last = HashMap::with_capacity(writers.len());
+    for (number, writer) in writers.iter().enumerate() {
+        if last.insert(writer.path.clone(), number).is_some() && writer.condition != Condition::Always {
+            let text = "the file is written twice, the second time under a condition";
+            return Err(Error::of(ErrorKind::ConditionFailed, text).at(writer.path.display()));
+        }
+    }
+    let numbered = writers.into_iter().enumerate();
+    Ok(numbered.filter(|(number, writer)| last[&writer.path] == *number).map(|(_, writer)| writer).collect())
 }
 
 /// Returns the stream of a writer. The batch begins it with a reclaim record if there is none.
@@ -393,7 +455,8 @@ fn stream_of<'a>(
         None => {
             let id = fs.shared.ids.next(&fs.families)?;
             batch.put(&fs.families.chunks, reclaim_key(id), reclaim_value(u32::MAX));
-            Stream { sink: ChunkSink::new(id, chunk_bytes), pin: fs.shared.reclaimer.pin(id) }
+            let begun = Begun { fs: fs.clone(), id, is_named: false, _pin: fs.shared.reclaimer.pin(id) };
+            Stream { sink: ChunkSink::new(id, chunk_bytes), begun }
         }
     };
     Ok(stream.insert(begun))
@@ -417,14 +480,6 @@ impl io::Write for Writer {
     /// Does nothing: only `finish` shows the file.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-impl Drop for Writer {
-    fn drop(&mut self) {
-        if let Some(stream) = self.stream.take() {
-            self.fs.shared.reclaimer.add([(stream.sink.id, u32::MAX)]);
-        }
     }
 }
 

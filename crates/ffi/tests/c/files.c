@@ -220,6 +220,33 @@ static void a_writer_shows_its_file_at_the_end(void) {
     end(db, files);
 }
 
+static void several_files_appear_together(void) {
+    waxseal_files_t *files;
+    waxseal_db_t *db = memory(&files);
+    waxseal_file_writer_t *writers[2];
+    int round;
+    for (round = 0; round < 2; round++) {
+        CHECK_OK(waxseal_file_writer_create(files, LIT("one"), NONE, &writers[0], &error));
+        CHECK_OK(waxseal_file_writer_create(files, LIT("two"), NONE, &writers[1], &error));
+        CHECK_OK(waxseal_file_writer_write(writers[0], LIT("1"), &error));
+        CHECK_OK(waxseal_file_writer_only_if(writers[1], WAXSEAL_IF_ABSENT, LIT(""), &error));
+        if (round == 0) {
+            CHECK_OK(waxseal_file_writers_finish(files, writers, 2, &error));
+        } else {
+            CHECK_OK(waxseal_file_writer_write(writers[0], LIT("never"), &error));
+            CHECK_ERRNO(ECANCELED, waxseal_file_writers_finish(files, writers, 2, &error));
+        }
+        check_content("1", files, NULL, "one");
+        check_content("", files, NULL, "two");
+        CHECK_FAILS(WAXSEAL_INVALID, waxseal_file_writers_finish(files, writers, 2, &error));
+        CHECK_OK(waxseal_file_writer_destroy(writers[0]));
+        CHECK_OK(waxseal_file_writer_destroy(writers[1]));
+    }
+    CHECK_OK(waxseal_file_writers_finish(files, NULL, 0, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_file_writers_finish(files, NULL, 1, &error));
+    end(db, files);
+}
+
 /* The names that remain in a list, each followed by a blank. */
 static void check_names(const char *expected, waxseal_file_list_t *list) {
     waxseal_file_entry_t entry;
@@ -272,6 +299,7 @@ int main(void) {
     RUN(errors_have_the_numbers_of_posix);
     RUN(an_open_file_is_changed_in_place);
     RUN(a_writer_shows_its_file_at_the_end);
+    RUN(several_files_appear_together);
     RUN(trees_are_listed_and_walked);
     return done();
 }

@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use waxseal_files::{ErrorKind, MAX_INLINE_BYTES, OpenOptions};
+use waxseal::Db;
+use waxseal_files::{Condition, ErrorKind, FileStore, Files, MAX_INLINE_BYTES, OpenOptions, SetAttributes};
 
 use crate::store::{assert_clean, bytes, fails, memory, names};
 
@@ -84,6 +85,70 @@ fn a_writer_that_is_dropped_leaves_nothing() {
 }
 
 #[test]
+fn several_files_get_their_contents_in_one_step() {
+    let fs = memory();
+    fs.write("old", bytes(20_000, 1)).unwrap();
+    fs.set_attributes("old", &SetAttributes::new().mode(0o600)).unwrap();
+    fs.mkdir("dir").unwrap();
+    let writer = |fs: &Files, path: &str, length| {
+        let mut writer = fs.writer(path).unwrap();
+        writer.write_all(&bytes(length, 2)).unwrap();
+        writer
+    };
+    let (before, reader) = (fs.snapshot(), fs.open("old").unwrap());
+    let written = fs
+        .finish_all([
+            writer(&fs, "old", 9_000),
+            writer(&fs, "twice", 50_000),
+            writer(&fs, "dir/new", 7),
+            writer(&fs, "twice", 8),
+        ])
+        .unwrap();
+    let seen = written.iter().map(|metadata| (metadata.size, metadata.mode)).collect::<Vec<_>>();
+    assert_eq!(seen, [(9_000, 0o600), (7, 0o644), (8, 0o644)], "of two writers of one path the last one counts");
+    for (path, length) in [("old", 9_000), ("dir/new", 7), ("twice", 8)] {
+        assert!(fs.read(path).unwrap() == bytes(length, 2) && fs.stat(path).unwrap().size == length as u64);
+    }
+    assert!(before.read("old").unwrap() == bytes(20_000, 1) && !before.exists("twice").unwrap());
+    assert_eq!((reader.path(), reader.metadata().size), (None, 20_000));
+    drop((before, reader));
+    assert_clean(&fs);
+    // None appears if one cannot, and no content stays.
+    fs.mkdir("taken").unwrap();
+    fails(fs.finish_all([writer(&fs, "a", 40_000), writer(&fs, "taken", 40_000)]), ErrorKind::IsDirectory);
+    let absent = || writer(&fs, "b", 40_000).only_if(Condition::Absent);
+    fails(fs.finish_all([absent(), absent()]), ErrorKind::ConditionFailed);
+    let other = memory();
+    fails(fs.finish_all([writer(&fs, "a", 40_000), writer(&other, "b", 40_000)]), ErrorKind::Invalid);
+    assert_eq!(names(&fs, ""), ["dir", "old", "taken", "twice"]);
+    assert_clean(&fs);
+    assert_clean(&other);
+    assert!(fs.finish_all([]).unwrap().is_empty());
+}
+
+/// What does not fit into one batch of 4 MiB is written before it, as a stream: with a reclaim record that the batch
+/// removes.
+#[test]
+fn contents_beyond_one_batch_are_written_before_it() {
+    let db = Db::memory().unwrap();
+    let fs = FileStore::open(&db, "files").unwrap();
+    let writers = (0..40).map(|number: u64| {
+        let mut writer = fs.writer(number.to_string()).unwrap();
+        writer.write_all(&bytes(200_000, number)).unwrap();
+        writer
+    });
+    let (writers, before) = (writers.collect::<Vec<_>>(), db.metrics().visible_seqno);
+    fs.finish_all(writers).unwrap();
+    let records = db.metrics().visible_seqno - before;
+    let (files, streams) = (40, 20); // 20 contents fit
+    assert!(records > 2 * files + 2 * (streams - 5) && records < 4 * files, "{records} records");
+    for number in 0..40 {
+        assert!(fs.read(number.to_string()).unwrap() == bytes(200_000, number));
+    }
+    assert_clean(&fs);
+}
+
+#[test]
 fn the_last_of_several_writers_wins_whole() {
     let fs = memory();
     let contents: Vec<Vec<u8>> = (0..8).map(|n| bytes(30_000 + n as usize, n)).collect();
@@ -108,7 +173,7 @@ fn the_last_of_several_writers_wins_whole() {
 #[test]
 fn a_terabyte_of_holes_takes_no_space() {
     const TERABYTE: u64 = 1 << 40;
-    let fs = waxseal_files::FileStore::open(&waxseal::Db::memory().unwrap(), "files").unwrap();
+    let fs = FileStore::open(&Db::memory().unwrap(), "files").unwrap();
     fs.write("sparse", "begin").unwrap();
     fs.truncate("sparse", TERABYTE).unwrap();
     let file = fs.open_with("sparse", &OpenOptions::new().read(true).write(true)).unwrap();

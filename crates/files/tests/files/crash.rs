@@ -21,6 +21,16 @@ const OPERATIONS: &[Operation] = &[
             .map_err(|error| error.downcast::<waxseal_files::Error>().unwrap())?;
         writer.finish().map(drop)
     }),
+    ("write several files", |fs| {
+        let writers = [("new", 10), ("large", 20_000), ("dir/third", 3_000), ("dir/fourth", 5_000)];
+        let writers = writers.into_iter().map(|(path, length)| {
+            let mut writer = fs.writer(path)?;
+            std::io::Write::write_all(&mut writer, &bytes(length, 5))
+                .map_err(|error| error.downcast::<waxseal_files::Error>().unwrap())?;
+            Ok(writer)
+        });
+        fs.finish_all(writers.collect::<Result<Vec<_>>>()?).map(drop)
+    }),
     ("append", |fs| fs.append("new", bytes(9_000, 4))),
     ("change in place", |fs| {
         let file = fs.open_with("large", &OpenOptions::new().write(true))?;

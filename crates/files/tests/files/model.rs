@@ -27,6 +27,8 @@ enum Step {
     Mkdir(Path),
     Write(Path, usize),
     Stream(Path, usize),
+    /// Several files in one step.
+    Together(Vec<(Path, usize)>),
     Append(Path, usize),
     Change(Path, u64, usize),
     Truncate(Path, u64),
@@ -135,6 +137,13 @@ fn model(tree: &mut Tree, step: &Step) -> Outcome {
         Step::Mkdir(path) => put_new(tree, path, Node::Directory),
         Step::Link(path) => put_new(tree, path, Node::Link(b"target".to_vec())),
         Step::Write(path, length) | Step::Stream(path, length) => put_file(tree, path, bytes(*length, 1)),
+        Step::Together(files) => {
+            files.iter().try_for_each(|(path, _)| directory_above(tree, path))?;
+            let mut new = tree.clone();
+            files.iter().try_for_each(|(path, length)| put_file(&mut new, path, bytes(*length, 1)))?;
+            *tree = new;
+            Ok(())
+        }
         Step::Append(path, length) => {
             directory_above(tree, path)?;
             let mut content = tree.get(path).map_or(Ok(Vec::new()), file)?;
@@ -188,6 +197,14 @@ fn apply(fs: &Files, step: &Step) -> Result<()> {
             let mut writer = fs.writer(text(path))?;
             std::io::Write::write_all(&mut writer, &bytes(*length, 1)).unwrap();
             writer.finish().map(drop)
+        }
+        Step::Together(files) => {
+            let writers = files.iter().map(|(path, length)| {
+                let mut writer = fs.writer(text(path))?;
+                std::io::Write::write_all(&mut writer, &bytes(*length, 1)).unwrap();
+                Ok(writer)
+            });
+            fs.finish_all(writers.collect::<Result<Vec<_>>>()?).map(drop)
         }
         Step::Append(path, length) => fs.append(text(path), bytes(*length, 2)),
         Step::Change(path, place, length) => {
@@ -243,6 +260,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => path().prop_map(Step::Mkdir),
         4 => (path(), length()).prop_map(|(path, length)| Step::Write(path, length)),
         1 => (path(), length()).prop_map(|(path, length)| Step::Stream(path, length)),
+        1 => prop::collection::vec((path(), length()), 0..4).prop_map(Step::Together),
         2 => (path(), length()).prop_map(|(path, length)| Step::Append(path, length)),
         2 => (path(), length(), length()).prop_map(|(path, place, length)| Step::Change(path, place as u64, length)),
         2 => (path(), length()).prop_map(|(path, size)| Step::Truncate(path, size as u64)),
