@@ -254,6 +254,13 @@ pub(crate) enum Verb {
         #[arg(long, value_name = "N")]
         limit: Option<u64>,
     },
+    /// Keep a copy of a store, by its change feed, until the process is ended.
+    ///
+    /// A copy that does not exist is made first, by a checkpoint, and a cursor keeps the log of the source from then on;
+    /// no other process may have the source open for writing at that moment. Each commit is applied in one step with its
+    /// position. The copy can be read and served meanwhile; nothing else may change it. Exit code 6 if the log does not
+    /// reach back to the copy's position: remove the copy to begin again.
+    Follow(FollowArgs),
     /// List the cursors of the change feed, add, move or remove one. A cursor keeps the log for its consumer.
     Cursor {
         /// Add a cursor of this name at the last commit, unless there is one.
@@ -441,6 +448,20 @@ pub(crate) struct ServeArgs {
 }
 
 /// The source of a load, and its options.
+#[derive(clap::Args, Debug)]
+pub(crate) struct FollowArgs {
+    /// The directory of the store that is followed.
+    pub(crate) source: PathBuf,
+    /// The directory of the copy.
+    pub(crate) dest: PathBuf,
+    /// The cursor of the source that keeps its log for this copy. Each copy needs one of its own.
+    #[arg(long, value_name = "NAME", default_value = "follow")]
+    pub(crate) cursor: String,
+    /// End when the copy is current.
+    #[arg(long)]
+    pub(crate) once: bool,
+}
+
 #[derive(clap::Args, Debug)]
 pub(crate) struct Load {
     /// A directory or file; `-` reads rows from standard input.

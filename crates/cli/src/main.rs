@@ -19,6 +19,7 @@ mod expiry;
 mod failure;
 mod family_options;
 mod files;
+mod follow;
 mod fs_verbs;
 mod levels;
 mod log;
@@ -101,6 +102,7 @@ fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
             let from = changes::From { since: since.as_deref(), cursor: cursor.as_deref() };
             changes::changes(args, from, *follow, *limit, output)
         }
+        Verb::Follow(options) => follow::follow(options, output),
         Verb::Cursor { add, advance, remove, to } => {
             let what =
                 changes::CursorChange::of((add.as_deref(), advance.as_deref(), remove.as_deref()), to.as_deref());

@@ -1,6 +1,11 @@
-//! changes, cursor.
+//! changes, cursor, follow.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
+use waxseal::{CfOptions, Db, MergeOperator};
 
 use crate::Tool;
 
@@ -40,4 +45,126 @@ fn changes_are_printed_after_a_cursor_until_it_moves() {
     assert_eq!(tool.code(&["cursor", "--remove", "other"]), 2);
     tool.ok(&["cursor", "--remove", "copy"]);
     assert_eq!(tool.json(&["cursor"])["cursors"], Value::Array(Vec::new()));
+}
+
+/// Follows the store by the directory `copy`, until the copy is current.
+fn follow_once(tool: &Tool, copy: &str) {
+    tool.ok(&["follow", &tool.local("store"), &tool.local(copy), "--once"]);
+}
+
+/// Returns everything that the families of a store hold.
+fn contents(tool: &Tool, store: &str) -> Vec<(String, Vec<u8>, Vec<u8>)> {
+    let db = Db::open_read_only(tool.path(store)).unwrap();
+    let mut all = Vec::new();
+    for family in db.column_families() {
+        if family.name().starts_with("waxseal.") {
+            continue; // the position
+        }
+        for row in family.iter() {
+            let (key, value) = row.unwrap();
+            all.push((family.name().to_owned(), key.to_vec(), value.to_vec()));
+        }
+    }
+    all.sort();
+    all
+}
+
+#[test]
+fn a_copy_follows_its_store() {
+    let tool = Tool::new();
+    tool.ok(&["put", "before", "1"]);
+    tool.ok(&["--cf", "counts", "merge", "--create", "add_i64", "visits", "5"]);
+    follow_once(&tool, "copy");
+    assert_eq!(contents(&tool, "copy"), contents(&tool, "store"));
+    tool.ok(&["put", "after", "2"]);
+    tool.ok(&["del", "before"]);
+    tool.ok(&["--cf", "counts", "merge", "visits", "7"]);
+    tool.ok(&["--cf", "sums", "merge", "--create", "add_i64", "k", "1"]);
+    tool.ok(&["--cf", "gone", "put", "k", "v"]);
+    tool.ok(&["--cf", "new", "put", "a", "1"]);
+    tool.ok(&["--cf", "new", "delete-range", "--from", "a", "--to", "b"]);
+    tool.ok(&["--cf", "new", "put", "b", "2"]);
+    tool.with_files(|files| files.write("dir-less", vec![7; 700_000]).unwrap());
+    Db::open(tool.path("store")).unwrap().drop_column_family("gone").unwrap();
+    for _ in 0..2 {
+        follow_once(&tool, "copy"); // the second time there is nothing to do
+        assert_eq!(contents(&tool, "copy"), contents(&tool, "store"));
+    }
+    let visits = Db::open_read_only(tool.path("copy")).unwrap().column_family("counts").unwrap().get("visits").unwrap();
+    assert_eq!(visits.unwrap(), &12i64.to_le_bytes()[..]);
+    let url = format!("waxseal://{}", tool.local("copy"));
+    assert_eq!(tool.ok(&["fs", "cat", &format!("{url}/dir-less")]), vec![7; 700_000]);
+    tool.ok(&["fs", "fsck", &url]);
+    // A copy of the copy, whose first checkpoint has the copy's own position.
+    tool.ok(&["follow", &tool.local("copy"), &tool.local("second"), "--once"]);
+    tool.ok(&["put", "later", "3"]);
+    follow_once(&tool, "copy");
+    tool.ok(&["follow", &tool.local("copy"), &tool.local("second"), "--once"]);
+    assert_eq!(contents(&tool, "second"), contents(&tool, "store"));
+    // A copy that was restored or checkpointed by hand.
+    Db::open(tool.path("store")).unwrap().checkpoint(tool.path("third")).unwrap();
+    tool.ok(&["put", "last", "4"]);
+    follow_once(&tool, "third");
+    assert_eq!(contents(&tool, "third"), contents(&tool, "store"));
+}
+
+#[test]
+fn what_cannot_be_followed_is_refused() {
+    let tool = Tool::new();
+    let code = |source: &str, copy: &str| tool.code(&["follow", &tool.local(source), &tool.local(copy), "--once"]);
+    assert_ne!(code("store", "copy"), 0, "no source");
+    assert!(!tool.path("copy").exists());
+    tool.ok(&["put", "k", "v"]);
+    assert_eq!(code("store", "store"), 1);
+    Db::open(tool.path("other")).unwrap().column_family("default").unwrap().put("k", "v").unwrap();
+    assert_eq!(code("store", "other"), 1, "no copy");
+    std::fs::create_dir(tool.path("taken")).unwrap();
+    std::fs::write(tool.path("taken/file"), "").unwrap();
+    assert_eq!(code("store", "taken"), 1);
+    let writer = Db::open(tool.path("store")).unwrap();
+    assert_eq!(code("store", "copy"), 5, "a copy is begun without another writer");
+    drop(writer);
+    assert_eq!(code("store", "copy"), 0);
+    // The log does not reach back to the copy.
+    tool.ok(&["cursor", "--remove", "follow"]);
+    tool.ok(&["put", "k", "w"]);
+    let db = Db::open(tool.path("store")).unwrap();
+    db.flush().unwrap();
+    db.close().unwrap();
+    assert_eq!(code("store", "copy"), 6);
+    assert_eq!(contents(&tool, "copy")[0].2, b"v", "the copy stays");
+}
+
+/// A process that is killed and started again while others write. The operands show a change that is applied twice.
+#[test]
+fn a_killed_follower_applies_each_change_once() {
+    let tool = Tool::new();
+    let db = Db::open(tool.path("store")).unwrap();
+    let options = CfOptions { merge_operator: Some(MergeOperator::add_i64()), ..CfOptions::default() };
+    drop(db.create_column_family("counts", options).unwrap());
+    db.close().unwrap();
+    follow_once(&tool, "copy");
+    let start = || -> Child {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_waxseal"));
+        command.args(["follow", &tool.local("store"), &tool.local("copy")]);
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.starts_with("following from "), "{line}");
+        child
+    };
+    let db = Db::open(tool.path("store")).unwrap();
+    let counts = db.column_family("counts").unwrap();
+    for round in 0..4u64 {
+        let mut child = start();
+        for number in 0..300 {
+            counts.merge(format!("{}", number % 7), 1i64.to_le_bytes()).unwrap();
+        }
+        db.sync().unwrap();
+        std::thread::sleep(Duration::from_millis(7 * round)); // not always at the same step
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    follow_once(&tool, "copy");
+    assert_eq!(contents(&tool, "copy"), contents(&tool, "store"));
 }

@@ -1,0 +1,238 @@
+//! follow: a second store that is kept like the first one by its change feed.
+//!
+//! The copy holds the position up to which it has the changes, committed with them. So it continues at the right place
+//! after every end, and no change is applied twice.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use waxseal::{
+    Batch, CfOptions, Change, ChangeOperation, ChangePosition, Changes, ColumnFamily, Contents, Db, Durability,
+    ErrorKind,
+};
+
+use crate::args::FollowArgs;
+use crate::failure::{Exit, Failure};
+use crate::output::Output;
+use crate::store::{find_family, report_cut};
+use crate::text;
+
+/// The family of the copy that holds the position. A store that follows the copy replaces the record by its own, in the
+/// same commit.
+const FOLLOWED: &str = "waxseal.followed";
+const POSITION: &[u8] = b"position";
+
+/// How long one wait for further changes takes at most.
+const STEP: Duration = Duration::from_millis(200);
+
+/// How often the source is looked at again.
+const REFRESH: Duration = Duration::from_secs(1);
+
+/// A commit that is longer is applied in parts.
+const MAX_BATCH_BYTES: usize = 64 << 20;
+
+pub(crate) fn follow(options: &FollowArgs, output: &mut Output) -> Result<Exit, Failure> {
+    let FollowArgs { source, dest, cursor, once } = options;
+    for other in [source.join("."), fs::canonicalize(source).unwrap_or_default()] {
+        if fs::canonicalize(dest).is_ok_and(|dest| dest == other) {
+            return Err(Failure::usage("a store does not follow itself"));
+        }
+    }
+    match Db::contents(dest)? {
+        Contents::Empty => begin(source, dest, cursor, output)?,
+        Contents::Store | Contents::Damaged => {}
+        contents => return Err(Failure::usage(format!("{} holds {contents}", dest.display()))),
+    }
+    let copy = report_cut(Db::builder(dest).create_if_missing(false).open()?)?;
+    let source_db = Db::open_read_only(source)?;
+    let (mut followed, mut changes) = Followed::open(copy, &source_db)?;
+    let position = changes.position();
+    release_log(source, cursor, &position)?;
+    let mut refreshed = Instant::now();
+    output.line(format!("following from {position}"))?;
+    output.object(&json!({ "following": position.to_string() }))?;
+    let mut is_current = false;
+    loop {
+        if refreshed.elapsed() > REFRESH {
+            source_db.refresh()?; // lets files go that the source has replaced
+            refreshed = Instant::now();
+        }
+        let wait = if *once { Duration::ZERO } else { STEP };
+        match changes.wait_next(wait).map_err(failure)? {
+            Some(change) => {
+                followed.apply(&source_db, &change, &changes)?;
+                is_current = false;
+            }
+            None if !is_current => {
+                followed.copy.sync()?;
+                let position = changes.position();
+                output
+                    .line(format!("current at {position}: {}", text::counted(followed.applied, "change", "changes")))?;
+                output.object(&json!({ "current": position.to_string(), "changes": followed.applied }))?;
+                output.flush()?;
+                is_current = true;
+                if *once {
+                    break;
+                }
+            }
+            None => {}
+        }
+    }
+    let position = changes.position();
+    drop((changes, source_db));
+    followed.copy.close()?;
+    release_log(source, cursor, &position)?;
+    Ok(Exit::Ok)
+}
+
+fn failure(error: waxseal::Error) -> Failure {
+    match error.kind() {
+        ErrorKind::OutOfReach => Failure::new(Exit::CheckFailed, error.to_string()),
+        _ => error.into(),
+    }
+}
+
+/// Makes the copy: a checkpoint that knows its position, and appears whole. The cursor keeps the changes from before it.
+fn begin(source: &Path, dest: &Path, cursor: &str, output: &mut Output) -> Result<(), Failure> {
+    let mut name = dest.file_name().ok_or_else(|| Failure::usage("name the directory of the copy"))?.to_owned();
+    name.push(".partial");
+    let partial = dest.with_file_name(name);
+    if partial.exists() {
+        Db::destroy(&partial)?;
+        let _ = fs::remove_dir(&partial); // `destroy` may have removed it
+    }
+    let db = report_cut(Db::builder(source).create_if_missing(false).open()?)?;
+    db.change_cursor(cursor)?;
+    db.checkpoint(&partial)?;
+    db.close()?;
+    let copy = Db::open(&partial)?;
+    let branch =
+        copy.change_branch().ok_or_else(|| Failure::new(Exit::CheckFailed, "a checkpoint without a position"))?;
+    let mut batch = copy.batch();
+    put_position(&mut batch, &copy.column_family(FOLLOWED)?, &branch, Some(&branch));
+    batch.commit(Durability::Sync)?;
+    copy.close()?;
+    let _ = fs::remove_dir(dest); // an empty one
+    fs::rename(&partial, dest).map_err(|error| Failure::io(dest.display(), error))?;
+    sync_directory_of(dest).map_err(|error| Failure::io(dest.display(), error))?;
+    output.line(format!("copied {} to {}", source.display(), dest.display()))
+}
+
+fn sync_directory_of(path: &Path) -> std::io::Result<()> {
+    let above: PathBuf = match path.parent() {
+        Some(above) if !above.as_os_str().is_empty() => above.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    fs::File::open(above)?.sync_all()
+}
+
+/// Moves the cursor of the source to what the copy holds, unless another process has the source open for writing.
+fn release_log(source: &Path, cursor: &str, position: &ChangePosition) -> Result<(), Failure> {
+    match Db::builder(source).create_if_missing(false).open() {
+        Ok(db) => {
+            db.change_cursor(cursor)?.advance(position.clone())?;
+            Ok(db.close()?)
+        }
+        Err(error) if matches!(error.kind(), ErrorKind::Locked | ErrorKind::ReadOnly) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The copy, and the commit that is applied to it.
+struct Followed {
+    copy: Db,
+    positions: ColumnFamily,
+    branch: Option<ChangePosition>,
+    batch: Batch,
+    /// Families of the copy by their names.
+    families: HashMap<String, ColumnFamily>,
+    applied: u64,
+}
+
+impl Followed {
+    /// Opens the changes that the copy lacks. A copy without a position of its own, a checkpoint or a restored backup,
+    /// continues where it branched.
+    fn open(copy: Db, source: &Db) -> Result<(Followed, Changes), Failure> {
+        let branch = copy.change_branch();
+        let stored = match find_family(&copy, FOLLOWED) {
+            Some(positions) => positions.get(POSITION)?.map(|value| parse(&value)).transpose()?,
+            None => None,
+        };
+        let changes = match (stored, branch.clone()) {
+            (None, None) => {
+                let text = "the store is no copy: name a directory that does not exist, or a checkpoint of the source";
+                return Err(Failure::usage(text));
+            }
+            (None, Some(branch)) => source.changes_since(branch).map_err(failure)?,
+            (Some((position, known)), branch) => match source.changes_since(position) {
+                // A copy of another copy, which the source itself is.
+                Err(error) if error.kind() == &ErrorKind::OutOfReach && branch.is_some() && branch != known => {
+                    source.changes_since(branch.clone().ok_or_else(|| failure(error))?).map_err(failure)?
+                }
+                changes => changes.map_err(failure)?,
+            },
+        };
+        let (positions, batch) = (copy.column_family(FOLLOWED)?, copy.batch());
+        Ok((Followed { copy, positions, branch, batch, families: HashMap::new(), applied: 0 }, changes))
+    }
+
+    /// Adds a change, and commits at the end of its commit.
+    fn apply(&mut self, source: &Db, change: &Change, changes: &Changes) -> Result<(), Failure> {
+        let is_drop = matches!(change.operation, ChangeOperation::DropFamily);
+        self.applied += 1;
+        if is_drop {
+            self.families.remove(&*change.family);
+            if find_family(&self.copy, &change.family).is_some() {
+                self.copy.drop_column_family(&change.family)?;
+            }
+        } else {
+            let family = self.family(source, &change.family)?;
+            self.batch.apply(&family, change);
+        }
+        if change.ends_commit || is_drop || self.batch.bytes() > MAX_BATCH_BYTES {
+            put_position(&mut self.batch, &self.positions, &changes.position(), self.branch.as_ref());
+            self.batch.commit(Durability::Os)?;
+            self.batch.clear();
+        }
+        Ok(())
+    }
+
+    /// Returns a family of the copy. A new one gets the options that the source has, unless it was dropped there.
+    fn family(&mut self, source: &Db, name: &str) -> Result<ColumnFamily, Failure> {
+        if let Some(family) = self.families.get(name) {
+            return Ok(family.clone());
+        }
+        if find_family(&self.copy, name).is_none() {
+            source.refresh()?;
+            if let Some(family) = find_family(source, name) {
+                self.copy.create_column_family(name, CfOptions::clone(&*family.options()))?;
+            }
+        }
+        let family = self.copy.column_family(name)?;
+        self.families.insert(name.to_owned(), family.clone());
+        Ok(family)
+    }
+}
+
+fn put_position(
+    batch: &mut Batch,
+    positions: &ColumnFamily,
+    position: &ChangePosition,
+    branch: Option<&ChangePosition>,
+) {
+    let branch = branch.map(ToString::to_string).unwrap_or_default();
+    batch.put(positions, POSITION, format!("{position} {branch}"));
+}
+
+/// Returns the position of a copy, and the branch of the store that wrote it.
+fn parse(value: &[u8]) -> Result<(ChangePosition, Option<ChangePosition>), Failure> {
+    let parsed = || {
+        let (position, branch) = std::str::from_utf8(value).ok()?.split_once(' ')?;
+        let branch = if branch.is_empty() { None } else { Some(branch.parse().ok()?) };
+        Some((position.parse().ok()?, branch))
+    };
+    parsed().ok_or_else(|| Failure::new(Exit::CheckFailed, format!("the record of {FOLLOWED} is not a position")))
+}
