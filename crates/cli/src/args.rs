@@ -22,9 +22,9 @@ pub(crate) struct Args {
     /// The store's directory.
     #[arg(short = 'd', long = "dir", global = true, value_name = "DIR", env = "WAXSEAL_DIR")]
     pub(crate) dir: Option<PathBuf>,
-    /// The column family.
-    #[arg(long, global = true, default_value = "default", value_name = "NAME")]
-    pub(crate) cf: String,
+    /// The column family. Default: `default`, and for files `files`.
+    #[arg(long, global = true, value_name = "NAME")]
+    cf: Option<String>,
     /// Print JSON: one object, or one a line for rows; bytes as {"text": ..} or {"hex": ..}.
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -52,6 +52,16 @@ const GROUPS: &[(&str, &[&str])] = &[
 ];
 
 impl Args {
+    /// Returns the name of the family of records.
+    pub(crate) fn cf(&self) -> &str {
+        self.cf.as_deref().unwrap_or("default")
+    }
+
+    /// Returns the name of the family that the files are in.
+    pub(crate) fn files_family(&self) -> &str {
+        self.cf.as_deref().unwrap_or("files")
+    }
+
     /// Returns the command line with its verbs in groups.
     pub(crate) fn grouped_command() -> clap::Command {
         let mut command = Args::command();
@@ -138,14 +148,15 @@ pub(crate) enum Verb {
     Scan(Scan),
     /// Read a directory tree, or rows, into the store.
     ///
-    /// dir: each file is a record (key: its path below SRC; value: its content); directories, symbolic links and modes
-    /// are kept in the family NAME.tree. csv, tsv, jsonl: each row is a record (key: the field COL; value: the row as
-    /// JSON). Exit code 6 if an entry of a tree could not be read or is larger than a value may be; the rest of the
-    /// tree is loaded. Pipes, sockets and devices are skipped.
+    /// dir: the tree below SRC becomes the tree of the store's files, as by `fs put`, in the family `files` unless --cf
+    /// names another one. An entry replaces the one of its path; other entries stay. Pipes, sockets and devices are
+    /// skipped. Exit code 6 if an entry could not be loaded; the others are. csv, tsv, jsonl: each row is a record (key:
+    /// the field COL; value: the row as JSON).
     Load(Load),
-    /// Write the family out, as the tree that it was loaded from or as rows.
+    /// Write the store's files out as a directory tree, or a family as rows.
     ///
-    /// Exit code 6 if a record cannot be stored as a file of a tree.
+    /// dir: the tree of the files, as by `fs get`. Exit code 3 if a file is damaged, 6 if an entry could not be written
+    /// otherwise; the others are written.
     Dump {
         /// An empty or new directory, or a new file; `-` writes rows to standard output.
         dest: PathBuf,

@@ -73,10 +73,10 @@ pub(crate) fn salvage(
 
 pub(crate) fn digest(args: &Args, span: &Span, output: &mut Output) -> Result<Exit, Failure> {
     let db = open_to_read(args)?;
-    let cf = existing_family(&db, &args.cf)?;
+    let cf = existing_family(&db, args.cf())?;
     let digest = db.digest(&cf, bounds(args, span)?)?;
     output.line(format!("{}\t{:016x}", digest.count, digest.sum))?;
-    output.object(&json!({ "cf": args.cf, "count": digest.count, "sum": format!("{:016x}", digest.sum) }))?;
+    output.object(&json!({ "cf": args.cf(), "count": digest.count, "sum": format!("{:016x}", digest.sum) }))?;
     Ok(Exit::Ok)
 }
 

@@ -17,8 +17,8 @@ use crate::text::counted;
 pub(crate) fn export(args: &Args, export: &ExportArgs, output: &mut Output) -> Result<Exit, Failure> {
     // With `--as` the export is an event of the log, which needs a store that is open for writing.
     let db = if args.name.is_some() { open_to_change(args)? } else { open_to_read(args)? };
-    existing_family(&db, &args.cf)?;
-    let cf = session(args, &db)?.column_family(&args.cf)?;
+    existing_family(&db, args.cf())?;
+    let cf = session(args, &db)?.column_family(args.cf())?;
     let has_seals = matches!(export.policy, Leaves::Labels | Leaves::Seals);
     if !has_seals && !export.provider.is_empty() {
         return Err(Failure::usage("--provider exports entries beside seals: use it with --policy labels or seals"));
@@ -46,7 +46,7 @@ pub(crate) fn export(args: &Args, export: &ExportArgs, output: &mut Output) -> R
     output.line(format!("left behind: {}", account(left)))?;
     output.object(&json!({
         "ok": true,
-        "cf": args.cf,
+        "cf": args.cf(),
         "records": exported.records,
         "rows": exported.rows,
         "unsealed": exported.unsealed,
@@ -89,7 +89,7 @@ fn account(left: &LeftBehind) -> String {
 
 pub(crate) fn import(args: &Args, src: &Path, output: &mut Output) -> Result<Exit, Failure> {
     let db = open_to_fill(args)?;
-    let imported = db.column_family(&args.cf)?.import(src)?;
+    let imported = db.column_family(args.cf())?.import(src)?;
     db.close()?;
     output.line(format!(
         "imported {}: {} with a seal, {} without",
@@ -99,7 +99,7 @@ pub(crate) fn import(args: &Args, src: &Path, output: &mut Output) -> Result<Exi
     ))?;
     output.object(&json!({
         "ok": true,
-        "cf": args.cf,
+        "cf": args.cf(),
         "records": imported.records,
         "superseded": imported.superseded,
         "sealed": imported.sealed,
@@ -115,7 +115,7 @@ pub(crate) fn import(args: &Args, src: &Path, output: &mut Output) -> Result<Exi
 pub(crate) fn ingest(args: &Args, files: &[PathBuf], moves: bool, output: &mut Output) -> Result<Exit, Failure> {
     let db = open_to_fill(args)?;
     let options = IngestOptions::default().move_files(moves);
-    let ingested = db.ingest(&db.column_family(&args.cf)?, files, options)?;
+    let ingested = db.ingest(&db.column_family(args.cf())?, files, options)?;
     db.close()?;
     let (records, tables) = (ingested.records, ingested.tables as u64);
     output.line(format!(
@@ -123,6 +123,6 @@ pub(crate) fn ingest(args: &Args, files: &[PathBuf], moves: bool, output: &mut O
         counted(records, "record", "records"),
         counted(tables, "table", "tables")
     ))?;
-    output.object(&json!({ "ok": true, "cf": args.cf, "records": records, "tables": tables }))?;
+    output.object(&json!({ "ok": true, "cf": args.cf(), "records": records, "tables": tables }))?;
     Ok(Exit::Ok)
 }

@@ -32,13 +32,15 @@ pub(crate) struct Failure {
     exit: Exit,
     message: String,
     is_broken_pipe: bool,
+    /// The path of the entry of a tree that failed.
+    path: Option<Box<[u8]>>,
     /// Members of the JSON object in addition to `ok` and `error`.
     details: Map<String, Value>,
 }
 
 impl Failure {
     pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Failure {
-        Failure { exit, message: message.into(), is_broken_pipe: false, details: Map::new() }
+        Failure { exit, message: message.into(), is_broken_pipe: false, path: None, details: Map::new() }
     }
 
     /// Appends advice for the user to the message.
@@ -51,6 +53,22 @@ impl Failure {
     pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Failure {
         self.details.insert(name.to_owned(), value.into());
         self
+    }
+
+    /// Names the entry of a tree that failed.
+    pub(crate) fn at(mut self, path: &[u8]) -> Failure {
+        self.path = Some(path.into());
+        self
+    }
+
+    /// Returns the path of the entry of a tree that failed, if it was one.
+    pub(crate) fn path(&self) -> Option<&[u8]> {
+        self.path.as_deref()
+    }
+
+    /// Returns true if an entry of a tree is at fault, and not the device below it.
+    pub(crate) fn is_of_entry(&self) -> bool {
+        matches!(self.exit, Exit::Corruption | Exit::Usage | Exit::NotFound)
     }
 
     pub(crate) fn details(&self) -> &Map<String, Value> {

@@ -11,7 +11,7 @@ use crate::store::{existing_family, open_to_change, open_to_read};
 /// Sets options, if there are any, and prints those of the family: a line each, with its name and its value.
 pub(crate) fn options(args: &Args, changes: &[String], output: &mut Output) -> Result<Exit, Failure> {
     let db = if changes.is_empty() { open_to_read(args)? } else { open_to_change(args)? };
-    let family = existing_family(&db, &args.cf)?;
+    let family = existing_family(&db, args.cf())?;
     if !changes.is_empty() {
         let mut options = (*family.options()).clone();
         for change in changes {

@@ -13,12 +13,12 @@ use crate::text;
 
 pub(crate) fn levels(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
     let db = open_to_read(args)?;
-    existing_family(&db, &args.cf)?;
-    let levels = levels_of(&db, &args.cf);
+    existing_family(&db, args.cf())?;
+    let levels = levels_of(&db, args.cf());
     for line in table(&levels) {
         output.line(line)?;
     }
-    output.object(&json!({ "cf": args.cf, "levels": levels_json(&levels) }))?;
+    output.object(&json!({ "cf": args.cf(), "levels": levels_json(&levels) }))?;
     Ok(Exit::Ok)
 }
 
@@ -29,7 +29,7 @@ pub(crate) fn compact(
     output: &mut Output,
 ) -> Result<Exit, Failure> {
     let db = open_to_change(args)?;
-    let family = existing_family(&db, &args.cf)?;
+    let family = existing_family(&db, args.cf())?;
     match files.is_empty() && with.is_empty() {
         true => family.compact()?,
         false => family.compact_files(files.iter().copied())?,
@@ -37,12 +37,12 @@ pub(crate) fn compact(
     for (property, item) in with {
         family.compact_with(property, item)?;
     }
-    let levels = levels_of(&db, &args.cf);
+    let levels = levels_of(&db, args.cf());
     db.close()?;
     for line in table(&levels) {
         output.line(line)?;
     }
-    output.object(&json!({ "ok": true, "cf": args.cf, "levels": levels_json(&levels) }))?;
+    output.object(&json!({ "ok": true, "cf": args.cf(), "levels": levels_json(&levels) }))?;
     Ok(Exit::Ok)
 }
 

@@ -36,7 +36,6 @@ mod store;
 mod text;
 mod times;
 mod tour;
-mod tree;
 mod walk;
 
 use std::process::ExitCode;
@@ -81,11 +80,11 @@ fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
         Verb::Merge { key, operands, create } => records::merge(args, key, operands, create.as_ref(), output),
         Verb::Scan(scan) => records::scan(args, scan, output),
         Verb::Load(load) => match args::load_format(&load.src, load.format)? {
-            Format::Dir => tree::load(args, load, output),
+            Format::Dir => files::load(args, load, output),
             format => rows::load(args, load, format, output),
         },
         Verb::Dump { dest, format } => match args::dump_format(dest, *format) {
-            Format::Dir => tree::dump(args, dest, output),
+            Format::Dir => files::dump(args, dest, output),
             format => rows::dump(args, dest, format, output),
         },
         Verb::Stats { all, rows } => stats::stats(args, *all, *rows, output),

@@ -40,7 +40,7 @@ pub(crate) fn put(
     };
     let options = expiry.options()?;
     let db = open_to_fill(args)?;
-    let cf = session(args, &db)?.column_family(&args.cf)?;
+    let cf = session(args, &db)?.column_family(args.cf())?;
     let is_put = match if_absent {
         true => cf.put_if_absent_with(&key, &value, options)?,
         false => cf.put_with(&key, &value, options).map(|()| true)?,
@@ -56,7 +56,7 @@ pub(crate) fn put(
 pub(crate) fn get(args: &Args, key: &OsStr, output: &mut Output) -> Result<Exit, Failure> {
     let key = bytes_of(args, key)?;
     let db = open_to_read(args)?;
-    let cf = existing_family(&db, &args.cf)?;
+    let cf = existing_family(&db, args.cf())?;
     let labels = if output.json { labels(&cf, &key)? } else { None };
     let found = cf.get_with(&key, |value| match (output.json, output.hex) {
         (true, _) => output.labelled(&key, value, labels),
@@ -82,8 +82,8 @@ pub(crate) fn labels(cf: &ColumnFamily, key: &[u8]) -> Result<Option<Value>, Fai
 pub(crate) fn del(args: &Args, key: &OsStr, output: &mut Output) -> Result<Exit, Failure> {
     let key = bytes_of(args, key)?;
     let db = open_to_change(args)?;
-    existing_family(&db, &args.cf)?;
-    session(args, &db)?.column_family(&args.cf)?.delete(&key)?;
+    existing_family(&db, args.cf())?;
+    session(args, &db)?.column_family(args.cf())?.delete(&key)?;
     db.close()?;
     output.object(&json!({ "ok": true, "key": output.to_json(&key) }))?;
     Ok(Exit::Ok)
@@ -96,11 +96,11 @@ pub(crate) fn delete_range(args: &Args, range: &DeleteRange, output: &mut Output
         None => bounds_of(args, range.from.as_deref(), range.to.as_deref())?,
     };
     let db = open_to_change(args)?;
-    let is_bytewise = existing_family(&db, &args.cf)?.options().order.is_bytewise();
+    let is_bytewise = existing_family(&db, args.cf())?.options().order.is_bytewise();
     if range.prefix.is_some() && !is_bytewise {
         return Err(Failure::usage("keys with one prefix need not be adjacent in the family's order"));
     }
-    session(args, &db)?.column_family(&args.cf)?.delete_range((start, end))?;
+    session(args, &db)?.column_family(args.cf())?.delete_range((start, end))?;
     db.close()?;
     output.object(&json!({ "ok": true }))?;
     Ok(Exit::Ok)
@@ -116,8 +116,8 @@ pub(crate) fn compare_and_set(
     let (key, old) = (bytes_of(args, key)?, bytes_of(args, old)?);
     let new = new.map(|new| bytes_of(args, new)).transpose()?;
     let db = open_to_change(args)?;
-    existing_family(&db, &args.cf)?;
-    let is_set = session(args, &db)?.column_family(&args.cf)?.compare_and_set(&key, Some(old), new)?;
+    existing_family(&db, args.cf())?;
+    let is_set = session(args, &db)?.column_family(args.cf())?.compare_and_set(&key, Some(old), new)?;
     db.close()?;
     if !is_set {
         return Err(Failure::new(Exit::CheckFailed, format!("the key {} has another value", KeyText(&key))));
@@ -129,7 +129,7 @@ pub(crate) fn compare_and_set(
 pub(crate) fn add(args: &Args, key: &OsStr, number: i64, output: &mut Output) -> Result<Exit, Failure> {
     let key = bytes_of(args, key)?;
     let db = open_to_fill(args)?;
-    let before = session(args, &db)?.column_family(&args.cf)?.fetch_add(&key, number)?;
+    let before = session(args, &db)?.column_family(args.cf())?.fetch_add(&key, number)?;
     db.close()?;
     let after = before + number;
     if output.json {
@@ -159,17 +159,17 @@ pub(crate) fn merge(
         None => open_to_change(args)?,
         // A new store has the family from its first moment on, so that a refused operator leaves nothing behind.
         Some(operator) if matches!(Db::contents(dir(args)?)?, Contents::Empty) => {
-            Db::builder(dir(args)?).column_family(&args.cf, with(operator)).open()?
+            Db::builder(dir(args)?).column_family(args.cf(), with(operator)).open()?
         }
         Some(_) => open_to_fill(args)?,
     };
-    if let (Some(operator), None) = (create, find_family(&db, &args.cf)) {
-        db.create_column_family(&args.cf, with(operator))?;
+    if let (Some(operator), None) = (create, find_family(&db, args.cf())) {
+        db.create_column_family(args.cf(), with(operator))?;
     }
-    let cf = existing_family(&db, &args.cf)?;
+    let cf = existing_family(&db, args.cf())?;
     let operator = cf.options().merge_operator.as_ref().map_or("", MergeOperator::name).to_owned();
     if let Some(wanted) = create.filter(|wanted| wanted.name() != operator) {
-        let what = format!("the column family {:?} has the operator {operator:?}, not {:?}", args.cf, wanted.name());
+        let what = format!("the column family {:?} has the operator {operator:?}, not {:?}", args.cf(), wanted.name());
         return Err(Failure::usage(what));
     }
     let mut batch = session(args, &db)?.batch();
@@ -199,8 +199,8 @@ fn operand_of(args: &Args, operator: &str, operand: &OsStr) -> Result<Vec<u8>, F
 /// Prints the record before it removes it: a reader that is gone costs no record. No other process writes meanwhile.
 pub(crate) fn pop(args: &Args, last: bool, output: &mut Output) -> Result<Exit, Failure> {
     let db = open_to_change(args)?;
-    existing_family(&db, &args.cf)?;
-    let cf = session(args, &db)?.column_family(&args.cf)?;
+    existing_family(&db, args.cf())?;
+    let cf = session(args, &db)?.column_family(args.cf())?;
     let record = if last { cf.last_key_value()? } else { cf.first_key_value()? };
     let Some((key, value)) = record else { return Err(Failure::not_found("the family has no record")) };
     output.row(&key, Some(&value))?;
@@ -217,7 +217,7 @@ pub(crate) fn pop(args: &Args, last: bool, output: &mut Output) -> Result<Exit, 
 /// Damage is reported on standard error, and the rows around it are printed nevertheless.
 pub(crate) fn scan(args: &Args, scan: &Scan, output: &mut Output) -> Result<Exit, Failure> {
     let db = open_to_read(args)?;
-    let range = range(args, &existing_family(&db, &args.cf)?, scan)?;
+    let range = range(args, &existing_family(&db, args.cf())?, scan)?;
     let rows: Box<dyn DoubleEndedIterator<Item = waxseal::Result<(Slice, Option<Slice>)>>> = match scan.keys_only {
         true => Box::new(range.keys().map(|key| Ok((key?, None)))),
         false => Box::new(range.map(|row| row.map(|(key, value)| (key, Some(value))))),

@@ -103,7 +103,7 @@ pub(crate) fn registrations(args: &Args, output: &mut Output) -> Result<Exit, Fa
 pub(crate) fn provenance(args: &Args, key: &OsStr, output: &mut Output) -> Result<Exit, Failure> {
     let key = bytes_of(args, key)?;
     let db = open_to_read(args)?;
-    let (who, cf) = (session(args, &db)?, existing_family(&db, &args.cf)?);
+    let (who, cf) = (session(args, &db)?, existing_family(&db, args.cf())?);
     let (known, labels) = (who.provenance(&cf, &key)?, labels(&cf, &key)?);
     if known.watched_by.is_empty() && known.events.is_empty() && labels.is_none() {
         return Err(Failure::not_found(format!("{} is not watched, and nothing is logged of it", KeyText(&key))));
@@ -133,7 +133,7 @@ pub(crate) fn provenance(args: &Args, key: &OsStr, output: &mut Output) -> Resul
 pub(crate) fn explain(args: &Args, key: &OsStr, output: &mut Output) -> Result<Exit, Failure> {
     let key = bytes_of(args, key)?;
     let db = open_to_read(args)?;
-    let (who, cf) = (session(args, &db)?, existing_family(&db, &args.cf)?);
+    let (who, cf) = (session(args, &db)?, existing_family(&db, args.cf())?);
     let known = who.explain(&cf, &key)?;
     if known.seqno.is_none() && known.events.is_empty() {
         return Err(Failure::not_found(format!("nothing is known of {}", KeyText(&key))));

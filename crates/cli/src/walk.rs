@@ -1,10 +1,12 @@
 //! Traversal of a directory tree, in the order of names. It follows no links and opens no files.
 
-use std::fs::{self, Metadata};
-use std::io;
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use waxseal::MAX_VALUE_BYTES;
 
 /// One entry below the root.
 pub(crate) struct WalkedEntry {
@@ -16,12 +18,11 @@ pub(crate) struct WalkedEntry {
 
 pub(crate) enum WalkedKind {
     File(Metadata),
-    Directory(Metadata),
+    Directory,
     Link,
-    /// The kind of special file.
-    Special(&'static str),
+    Special,
     /// The entry, or the content of a directory, could not be read.
-    Unreadable(io::Error),
+    Unreadable,
 }
 
 /// An iterator over a tree; a directory comes before its content.
@@ -49,19 +50,19 @@ impl TreeWalk {
     fn entry(&mut self, path: PathBuf) -> Option<WalkedEntry> {
         let name = path.strip_prefix(&self.root).unwrap_or(&path).as_os_str().as_bytes().to_vec();
         let kind = match fs::symlink_metadata(&path) {
-            Err(error) => WalkedKind::Unreadable(error),
+            Err(_) => WalkedKind::Unreadable,
             Ok(metadata) if metadata.is_dir() => {
                 if self.left_out.contains(&(metadata.dev(), metadata.ino())) {
                     return None;
                 }
                 match children(&path) {
                     Ok(children) => self.pending.push(children),
-                    Err(error) => {
-                        let kind = WalkedKind::Unreadable(error);
+                    Err(_) => {
+                        let kind = WalkedKind::Unreadable;
                         self.failed = Some(WalkedEntry { path: path.clone(), name: name.clone(), kind });
                     }
                 }
-                WalkedKind::Directory(metadata)
+                WalkedKind::Directory
             }
             Ok(metadata) => kind(metadata),
         };
@@ -96,10 +97,7 @@ fn kind(metadata: Metadata) -> WalkedKind {
     match () {
         () if file_type.is_file() => WalkedKind::File(metadata),
         () if file_type.is_symlink() => WalkedKind::Link,
-        () if file_type.is_fifo() => WalkedKind::Special("a pipe"),
-        () if file_type.is_socket() => WalkedKind::Special("a socket"),
-        () if file_type.is_block_device() || file_type.is_char_device() => WalkedKind::Special("a device"),
-        () => WalkedKind::Special("not a file"),
+        () => WalkedKind::Special,
     }
 }
 
@@ -108,4 +106,18 @@ fn children(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths = fs::read_dir(dir)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
     paths.sort_by(|a, b| b.cmp(a));
     Ok(paths)
+}
+
+/// Replaces `content` by the content of a file, whose last known length is `length`. A file larger than a value may be
+/// is refused.
+pub(crate) fn read_file(path: &Path, length: u64, content: &mut Vec<u8>) -> io::Result<()> {
+    let too_large = || io::Error::new(io::ErrorKind::FileTooLarge, format!("larger than {MAX_VALUE_BYTES} bytes"));
+    if length > MAX_VALUE_BYTES as u64 {
+        return Err(too_large());
+    }
+    content.clear();
+    content.shrink_to((1 << 20).max(length as usize)); // releases the memory of a previous large file
+    content.reserve_exact(length as usize);
+    let read = File::open(path)?.take(MAX_VALUE_BYTES as u64 + 1).read_to_end(content)?;
+    if read > MAX_VALUE_BYTES { Err(too_large()) } else { Ok(()) }
 }

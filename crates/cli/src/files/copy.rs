@@ -1,6 +1,7 @@
 //! cat, put, get, cp: content from one tree to another.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::io::{self, Read};
 
 use serde_json::json;
@@ -53,7 +54,8 @@ pub(super) fn put(args: &Args, src: &OsStr, dest: &OsStr, output: &mut Output) -
     }
     sink.finish()?;
     tree.finish()?;
-    Copied { files: 1, bytes, ..Copied::default() }.print(false, output)
+    let counts = EntryCounts { files: 1, bytes, ..EntryCounts::default() };
+    Copied { counts, ..Copied::default() }.print(false, output)
 }
 
 pub(super) fn get(args: &Args, src: &OsStr, dest: &OsStr, output: &mut Output) -> Result<Exit, Failure> {
@@ -82,7 +84,7 @@ pub(super) fn cp(args: &Args, src: &OsStr, dest: &OsStr, output: &mut Output) ->
         let node = entry?;
         let path = join(&target, below(&node.path, &root.path));
         let left = copy_entry(&*from.tree, &node, &*to.tree, &path, || Ok(()))?;
-        copied.count(&node);
+        copied.counts.add(&node);
         if node.is_directory() {
             modes.push((path, node.mode));
         }
@@ -216,20 +218,17 @@ fn read_verified(
     }
 }
 
-/// The result of a copy.
-#[derive(Default)]
-pub(super) struct Copied {
-    files: u64,
-    directories: u64,
-    links: u64,
-    bytes: u64,
-    pub(super) removed: u64,
-    failed: u64,
-    is_damaged: bool,
+/// The entries that were copied.
+#[derive(Clone, Copy, Default)]
+pub(super) struct EntryCounts {
+    pub(super) files: u64,
+    pub(super) directories: u64,
+    pub(super) links: u64,
+    pub(super) bytes: u64,
 }
 
-impl Copied {
-    pub(super) fn count(&mut self, node: &Node) {
+impl EntryCounts {
+    pub(super) fn add(&mut self, node: &Node) {
         match node.kind {
             Some(FileKind::File) => {
                 self.files += 1;
@@ -239,18 +238,52 @@ impl Copied {
             _ => self.links += 1,
         }
     }
+}
 
+impl fmt::Display for EntryCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let EntryCounts { files, directories, links, bytes } = *self;
+        write!(
+            f,
+            "{}, {} and {}: {}",
+            text::counted(files, "file", "files"),
+            text::counted(directories, "directory", "directories"),
+            text::counted(links, "link", "links"),
+            text::size(bytes),
+        )
+    }
+}
+
+/// Sets the modes of directories that were copied. Children first: a directory may lose its own write permission. The
+/// root of a tree is not the copy's.
+pub(super) fn set_modes(
+    to: &dyn Tree,
+    modes: &[(Vec<u8>, u32)],
+    mut fail: impl FnMut(Failure) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let modes = modes.iter().rev().filter(|(path, _)| !path.is_empty());
+    modes.into_iter().try_for_each(|(path, mode)| to.set_mode(path, *mode).or_else(&mut fail))
+}
+
+/// The result of a copy.
+#[derive(Default)]
+pub(super) struct Copied {
+    pub(super) counts: EntryCounts,
+    pub(super) removed: u64,
+    failed: u64,
+    is_damaged: bool,
+}
+
+impl Copied {
     /// Reports an entry that was not copied; the others are. Errors: a failure of the device, which ends the copy.
     pub(super) fn fail(&mut self, failure: Failure) -> Result<(), Failure> {
-        match failure.exit() {
-            Exit::Corruption | Exit::Usage | Exit::NotFound => {
-                eprintln!("waxseal: not copied: {failure}");
-                self.failed += 1;
-                self.is_damaged |= failure.is_corruption();
-                Ok(())
-            }
-            _ => Err(failure),
+        if !failure.is_of_entry() {
+            return Err(failure);
         }
+        eprintln!("waxseal: not copied: {failure}");
+        self.failed += 1;
+        self.is_damaged |= failure.is_corruption();
+        Ok(())
     }
 
     /// Sets the modes of directories, makes the copy durable and prints it, also if a failure has ended it. Errors:
@@ -262,12 +295,7 @@ impl Copied {
         modes: &[(Vec<u8>, u32)],
         output: &mut Output,
     ) -> Result<Exit, Failure> {
-        // Children first: a directory may lose its own write permission. The root of a tree is not the copy's.
-        let set = modes
-            .iter()
-            .rev()
-            .filter(|(path, _)| !path.is_empty())
-            .try_for_each(|(path, mode)| to.set_mode(path, *mode).or_else(|failure| self.fail(failure)));
+        let set = set_modes(to, modes, |failure| self.fail(failure));
         let ended = ended.and(set).and(to.finish());
         match ended {
             Ok(()) => self.print(false, output),
@@ -280,14 +308,8 @@ impl Copied {
 
     fn line(&self, is_dry_run: bool) -> String {
         let (copy, remove) = if is_dry_run { ("would copy", "would remove") } else { ("copied", "removed") };
-        let Copied { files, directories, links, bytes, removed, failed, .. } = *self;
-        let mut line = format!(
-            "{copy} {}, {} and {}: {}",
-            text::counted(files, "file", "files"),
-            text::counted(directories, "directory", "directories"),
-            text::counted(links, "link", "links"),
-            text::size(bytes),
-        );
+        let Copied { counts, removed, failed, .. } = *self;
+        let mut line = format!("{copy} {counts}");
         if removed > 0 {
             line += &format!("; {remove} {}", text::counted(removed, "entry", "entries"));
         }
@@ -299,7 +321,7 @@ impl Copied {
 
     /// Prints what was done, or what would be done.
     pub(super) fn print(&self, is_dry_run: bool, output: &mut Output) -> Result<Exit, Failure> {
-        let Copied { files, directories, links, bytes, removed, failed, .. } = *self;
+        let Copied { counts: EntryCounts { files, directories, links, bytes }, removed, failed, .. } = *self;
         output.line(self.line(is_dry_run))?;
         output.object(&json!({
             "ok": failed == 0,

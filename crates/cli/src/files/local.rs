@@ -27,8 +27,9 @@ use super::temporary::{self, Unnamed};
 use super::tree::{Node, Nodes, Part, Sink, Tree, Xattrs, join, set_each_xattr};
 use crate::failure::{Exit, Failure};
 
-/// Bytes of one read.
+/// Bytes of one read, and of the reads of a file that was short when it was opened.
 const PART: usize = 1 << 20;
+const SHORT_PART: usize = 1 << 14;
 /// Longest list of the names of extended attributes, and longest value: the limits of Linux.
 const XATTR_NAMES_BYTES: usize = 65_536;
 const XATTR_VALUE_BYTES: usize = 65_536;
@@ -39,6 +40,8 @@ pub(super) struct LocalTree {
     name: PathBuf,
     /// Directories from which the files of ended copies were removed.
     cleaned: RefCell<HashSet<Vec<u8>>>,
+    /// Directories that lists and walks leave out, by device and inode.
+    left_out: Vec<(u64, u64)>,
 }
 
 /// The beginning of the names of extended attributes that users set.
@@ -49,11 +52,17 @@ impl LocalTree {
     pub(super) fn open(path: &Path) -> Result<LocalTree, Failure> {
         let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| local(path.display(), error))?;
-        Ok(LocalTree { root, name: path.to_owned(), cleaned: RefCell::default() })
+        Ok(LocalTree { root, name: path.to_owned(), cleaned: RefCell::default(), left_out: Vec::new() })
+    }
+
+    /// Leaves a directory out of lists and walks, if it exists: for instance the store that the tree is copied into.
+    pub(super) fn without(mut self, directory: &Path) -> LocalTree {
+        self.left_out.extend(rustix::fs::stat(directory).ok().as_ref().map(identity));
+        self
     }
 
     fn failure(&self, path: &[u8], error: impl Into<io::Error>) -> Failure {
-        local(self.show(path), error)
+        local(self.show(path), error).at(path)
     }
 
     /// Opens the directory that holds a path. Returns it with the path's name; `.` for the root.
@@ -101,6 +110,7 @@ impl LocalTree {
                 }
                 match rustix::fs::statat(&directory, OsStr::from_bytes(&name), AtFlags::SYMLINK_NOFOLLOW) {
                     Err(Errno::NOENT) => {} // removed meanwhile
+                    Ok(stat) if self.left_out.contains(&identity(&stat)) => {}
                     stat => nodes.push(node(join(path, &name), &stat?)),
                 }
             }
@@ -135,6 +145,12 @@ fn local(what: impl std::fmt::Display, error: impl Into<io::Error>) -> Failure {
         ) => Failure::usage(format!("{what}: {error}")),
         _ => Failure::io(what, error),
     }
+}
+
+/// Returns device and inode.
+#[allow(clippy::unnecessary_cast, reason = "the fields have other types on other systems")]
+fn identity(stat: &Stat) -> (u64, u64) {
+    (stat.st_dev as u64, stat.st_ino as u64)
 }
 
 #[allow(clippy::unnecessary_cast, reason = "the fields have other types on other systems")]
@@ -179,13 +195,15 @@ impl Tree for LocalTree {
     fn walk(&self, path: &[u8]) -> Result<Nodes, Failure> {
         let first = self.stat(path)?;
         let root = self.root.try_clone().map_err(|error| self.failure(path, error))?;
-        let tree = LocalTree { root, name: self.name.clone(), cleaned: RefCell::default() };
+        let (name, left_out) = (self.name.clone(), self.left_out.clone());
+        let tree = LocalTree { root, name, cleaned: RefCell::default(), left_out };
         Ok(Box::new(LocalWalk { tree, pending: vec![vec![first]] }))
     }
 
     fn read(&self, path: &[u8], take: &mut dyn FnMut(Part<'_>) -> Result<(), Failure>) -> Result<(), Failure> {
         let file = self.open_entry(path)?;
-        let (mut part, mut place) = (vec![0; PART], 0);
+        let length = file.metadata().map_err(|error| self.failure(path, error))?.len();
+        let (mut part, mut place) = (vec![0; (length.min(PART as u64) as usize).max(SHORT_PART)], 0);
         loop {
             let Extent { data, hole } = next_extent(&file, place).map_err(|error| self.failure(path, error))?;
             if data > place {
@@ -193,7 +211,7 @@ impl Tree for LocalTree {
             }
             place = data;
             while place < hole {
-                let length = (PART as u64).min(hole - place) as usize;
+                let length = (part.len() as u64).min(hole - place) as usize;
                 match file.read_at(&mut part[..length], place) {
                     Ok(0) => return Ok(()),
                     Ok(length) => {

@@ -20,9 +20,6 @@ const SCHEME: &[u8] = b"waxseal://";
 /// The scheme of local paths, which the shell needs to tell them from those of its store.
 const LOCAL_SCHEME: &[u8] = b"file:";
 
-/// The families that the files of a store are in, unless `--cf` names another one.
-const DEFAULT_FAMILY: &str = "files";
-
 /// Where a path is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Location {
@@ -88,6 +85,11 @@ impl Location {
         new.ok_or_else(|| Failure::not_found(format!("no store in {}", text.display())))
     }
 
+    /// Returns the root of the files of an existing store.
+    pub(super) fn of_store(store: &Path) -> Location {
+        Location::Stored { store: store.to_owned(), path: Vec::new(), exists: true }
+    }
+
     /// Opens a path of a store that another place has open.
     pub(super) fn open_beside(&self, other: &Place) -> Result<Place, Failure> {
         match (self, other.tree.beside()) {
@@ -115,12 +117,12 @@ impl Location {
             },
             _ => return Ok(()),
         };
-        match (canonical(&local), canonical(store)) {
-            (Some(one), Some(other)) if one.starts_with(&other) || other.starts_with(&one) => {
+        match is_within(&local, store) || is_within(store, &local) {
+            true => {
                 let message = format!("{} and the store {} overlap", local.display(), store.display());
                 Err(Failure::usage(message).explain("copy from or to a directory beside the store"))
             }
-            _ => Ok(()),
+            false => Ok(()),
         }
     }
 
@@ -162,11 +164,6 @@ impl Location {
     }
 }
 
-/// Returns the name of the family that the files are in.
-fn family(args: &Args) -> &str {
-    if args.cf == "default" { DEFAULT_FAMILY } else { &args.cf }
-}
-
 /// Opens the files of a store. Errors: locked if another process writes.
 pub(super) fn open_files(args: &Args, store: &Path, access: Access) -> Result<FileStore, Failure> {
     let db = match access {
@@ -174,7 +171,7 @@ pub(super) fn open_files(args: &Args, store: &Path, access: Access) -> Result<Fi
         Access::Change => report_cut(Db::builder(store).create_if_missing(false).open()?)?,
         Access::Fill => report_cut(Db::open(store)?)?,
     };
-    let family = family(args);
+    let family = args.files_family();
     let has_files = db.column_families().iter().any(|own| own.name() == family);
     if !has_files && access != Access::Fill {
         let store = store.display();
@@ -189,7 +186,7 @@ pub(super) fn open_files(args: &Args, store: &Path, access: Access) -> Result<Fi
 
 /// Returns a client of the process that serves a store; `None` if the process that has locked it serves no files.
 fn served(args: &Args, store: &Path) -> Result<Option<Client>, Failure> {
-    let client = Client::connect(store, family(args), args.name.as_deref());
+    let client = Client::connect(store, args.files_family(), args.name.as_deref());
     client.map_err(|error| Failure::io(store.display(), error))
 }
 
@@ -198,6 +195,11 @@ fn served(args: &Args, store: &Path) -> Result<Option<Client>, Failure> {
 pub(super) fn store_of_url(text: &OsStr) -> PathBuf {
     let bytes = text.as_bytes();
     PathBuf::from(OsStr::from_bytes(bytes.strip_prefix(SCHEME).unwrap_or(bytes)))
+}
+
+/// Returns true if a path is another one, or below it.
+pub(super) fn is_within(path: &Path, other: &Path) -> bool {
+    canonical(path).zip(canonical(other)).is_some_and(|(path, other)| path.starts_with(other))
 }
 
 /// Returns a path without links. The last name need not exist. `None` for a path that cannot be opened either.

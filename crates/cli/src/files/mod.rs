@@ -4,7 +4,7 @@
 //! serves it) or a local directory ([`local`], which writes through [`temporary`]). [`mod@serve`] is that other process, and [`mod@mount`] shows the files to the kernel. The
 //! verbs are in groups: [`list`] reads entries, [`change`] changes them, [`copy`] moves content between
 //! trees, [`sync`] makes a tree like another one, [`integrity`] checks a store, and [`shell`] reads verbs from standard
-//! input.
+//! input. [`whole`] has the verbs `load` and `dump`, which copy the whole tree of a store.
 
 mod change;
 mod copy;
@@ -20,9 +20,11 @@ mod stored;
 mod sync;
 mod temporary;
 mod tree;
+mod whole;
 
 pub(crate) use mount::mount;
 pub(crate) use serve::serve;
+pub(crate) use whole::{dump, load};
 
 use crate::args::Args;
 use crate::failure::{Exit, Failure};

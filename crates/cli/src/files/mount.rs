@@ -22,7 +22,7 @@ pub(crate) fn mount(args: &Args, mount: &MountArgs, output: &mut Output) -> Resu
 
     let MountArgs { store, directory, read_only, allow_other, idle } = mount;
     let store = store_of_url(store);
-    let stored = Location::Stored { store: store.clone(), path: Vec::new(), exists: true };
+    let stored = Location::of_store(&store);
     Location::Local(directory.clone()).check_apart(&stored, None)?;
     let files = open_files(args, &store, if *read_only { Access::Read } else { Access::Change })?;
     let db = files.db().clone();

@@ -32,9 +32,13 @@ impl From<Error> for Failure {
             }
             _ => Exit::Usage,
         };
-        match error.store_error() {
+        let failure = match error.store_error() {
             Some(below) if exit == Exit::Io => Failure::from(below.clone()),
             _ => Failure::new(exit, error.to_string()),
+        };
+        match error.path() {
+            Some(path) => failure.at(path),
+            None => failure,
         }
     }
 }

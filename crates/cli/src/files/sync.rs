@@ -141,7 +141,7 @@ impl Run<'_> {
             false => copy_entry(&*from.tree, own, &*to.tree, &path, make_room)?,
         };
         self.say("copy", &path, output)?;
-        self.copied.count(own);
+        self.copied.counts.add(own);
         left.map_or(Ok(()), |failure| self.copied.fail(failure))?;
         Ok(own.is_directory())
     }

@@ -20,7 +20,7 @@ const BUFFER_BYTES: usize = 1 << 20;
 
 pub(crate) fn dump(args: &Args, dest: &Path, format: Format, output: &mut Output) -> Result<Exit, Failure> {
     let db = open_to_read(args)?;
-    let cf = existing_family(&db, &args.cf)?;
+    let cf = existing_family(&db, args.cf())?;
     let at = db.snapshot();
     let shape = DumpShape::of(&at, &cf)?;
     let to_stdout = dest == "-";

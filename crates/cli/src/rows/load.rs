@@ -76,7 +76,7 @@ fn load_atomically(
     let db = open_to_fill(args)?;
     let made = made.with_family(&db, args);
     let writer = session(args, &db)?;
-    let (cf, mut batch) = (writer.column_family(&args.cf)?, writer.batch());
+    let (cf, mut batch) = (writer.column_family(args.cf())?, writer.batch());
     let records = rows.len() as u64;
     for (key, value) in rows {
         batch.put_with(&cf, &key, &value, options.clone());
@@ -100,7 +100,7 @@ fn load_in_bulk(
     let made = CreatedByLoad::before(args)?;
     let db = open_to_fill(args)?;
     let made = made.with_family(&db, args);
-    let (cf, mut failed) = (db.column_family(&args.cf)?, None);
+    let (cf, mut failed) = (db.column_family(args.cf())?, None);
     let loaded = db.bulk_load_with(&cf, |load| {
         let rows = read(&mut |key, value| Ok(load.put_with(key, value, options.clone()).map(drop)?));
         rows.map_err(|failure| {
@@ -128,7 +128,7 @@ fn load_in_batches(
     let db = open_to_fill(args)?;
     let made = made.with_family(&db, args);
     let writer = session(args, &db)?;
-    let cf = writer.column_family(&args.cf)?;
+    let cf = writer.column_family(args.cf())?;
     let mut sink = Sink { cf, batch: writer.batch(), options, pending: 0, records: 0 };
     let outcome = read(&mut |key, value| sink.put(&key, &value));
     let outcome = outcome.and(sink.commit()).or_else(|failure| sink.commit().and(Err(failure)));
@@ -161,13 +161,13 @@ impl CreatedByLoad {
     }
 
     fn with_family(self, db: &Db, args: &Args) -> CreatedByLoad {
-        CreatedByLoad { family: find_family(db, &args.cf).is_none(), ..self }
+        CreatedByLoad { family: find_family(db, args.cf()).is_none(), ..self }
     }
 
     /// Failures are not reported: the load has failed already, and an empty store or family does no harm.
     fn undo(self, db: &Db, args: &Args) {
         if self.family && !self.store {
-            let _ = db.drop_column_family(&args.cf);
+            let _ = db.drop_column_family(args.cf());
         }
         let is_closed = db.close().is_ok();
         if let (true, true, Some(dir)) = (self.store, is_closed, &args.dir) {

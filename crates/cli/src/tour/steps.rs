@@ -21,8 +21,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress;
 use crate::text::{count, counted, size};
-use crate::tree::read_file;
-use crate::walk::{TreeWalk, WalkedKind};
+use crate::walk::{TreeWalk, WalkedKind, read_file};
 
 /// The family in which the tour notes each change, in the same batch as the change.
 pub(super) const NOTES: &str = "tour.changes";
@@ -63,8 +62,8 @@ impl RunningTour {
             for entry in walk {
                 let length = match entry.kind {
                     WalkedKind::File(metadata) => metadata.len(),
-                    WalkedKind::Directory(_) => continue,
-                    WalkedKind::Link | WalkedKind::Special(_) | WalkedKind::Unreadable(_) => {
+                    WalkedKind::Directory => continue,
+                    WalkedKind::Link | WalkedKind::Special | WalkedKind::Unreadable => {
                         report.skipped += 1;
                         continue;
                     }

@@ -26,10 +26,6 @@ fn a_dump_goes_on_behind_damage_and_says_so() {
     let output = tool.run(&["dump", "-", "--format", "tsv"]);
     assert_eq!(output.status.code(), Some(3));
     assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), rows.lines().count() + 1);
-    let output = tool.run(&args("dump", &tool.path("tree"), &["--format", "dir"]));
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(3), "{said}");
-    assert_eq!(fs::read_dir(tool.path("tree")).unwrap().count(), rows.lines().count(), "{said}");
 }
 
 #[test]

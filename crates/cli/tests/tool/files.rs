@@ -87,6 +87,16 @@ fn damaged_files_are_reported_and_the_others_copied() {
     let mut names: Vec<_> = fs::read_dir(tool.path("out")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
     assert_eq!(names.iter().map(|name| name.as_bytes()).collect::<Vec<_>>(), [b"a", b"c"], "no part of a file");
+    let output = tool.run(&["--json", "dump", &tool.local("dumped")]);
+    let object: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let failed: Vec<_> = object["failed"].as_array().unwrap().iter().map(|left| &left["path"]["text"]).collect();
+    assert_eq!(
+        (output.status.code(), &object["ok"], &object["files"]),
+        (Some(3), &false.into(), &2.into()),
+        "{object}"
+    );
+    assert_eq!(failed, ["tree/b", "tree/d"], "{object}");
+    assert_eq!(fs::read_dir(tool.path("dumped/tree")).unwrap().count(), 2);
     assert_eq!(tool.code(&["fs", "cat", &tool.url("tree/b")]), 3);
     let listed = tool.run(&["fs", "ls", &tool.url("tree")]);
     assert_eq!((listed.status.code(), &listed.stdout[..]), (Some(3), &b"a\nb\nc\n"[..]));

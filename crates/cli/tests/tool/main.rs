@@ -528,15 +528,21 @@ fn a_tree_comes_back() {
     for name in ["script.sh", "empty", "closed", "a", "large"] {
         assert_eq!(mode(source.join(name)), mode(back.join(name)), "{name}");
     }
+    let time = |path: PathBuf| fs::metadata(path).unwrap().modified().unwrap();
+    assert_eq!(time(source.join("large")), time(back.join("large")));
     assert_eq!(fs::read_link(back.join("dangling")).unwrap(), OsStr::from_bytes(b"nowhere \xff"));
-    assert_eq!(tool.ok(&["get", "a/b/c/deep"]), b"deep");
+    assert_eq!(tool.ok(&["fs", "cat", &tool.url("a/b/c/deep")]), b"deep");
 
-    // A second load over it takes what changed.
+    // A second load replaces what it finds, and keeps the rest.
+    tool.ok(&["fs", "newfile", &tool.url("a/kept"), "kept"]);
     fs::remove_file(source.join("a/link")).unwrap();
     fs::write(source.join("a/link"), "a file now").unwrap();
     fs::write(source.join("a-b"), "changed").unwrap();
+    fs::remove_file(source.join("a/b/c/deep")).unwrap();
+    fs::create_dir(source.join("a/b/c/deep")).unwrap();
     tool.ok(&[OsStr::new("load"), source.as_os_str()]);
     tool.ok(&[OsStr::new("dump"), tool.path("again").as_os_str()]);
+    fs::write(source.join("a/kept"), "kept").unwrap();
     let diff =
         Command::new("diff").args(["-r", "--no-dereference"]).args([&source, &tool.path("again")]).output().unwrap();
     assert!(diff.status.success(), "{:?}", diff);
@@ -560,7 +566,9 @@ fn special_files_and_the_store_itself_are_left_out() {
     assert_eq!((loaded["files"].as_u64(), loaded["bytes"].as_u64()), (Some(1), Some(7)));
     assert_eq!(loaded["skipped"][0]["path"]["text"], "socket");
     assert!(String::from_utf8(output.stderr).unwrap().contains("socket"));
-    assert_eq!(tool.text(&["scan", "--keys-only"]), "file\n");
+    assert_eq!(tool.text(&["fs", "ls", &tool.url("")]), "file\n");
+    assert_eq!(tool.code(&args("load", &tool.path("store"), &[])), 1, "its log would grow with every part");
+    assert_eq!(tool.code(&args("dump", &tool.path("store/back"), &[])), 1);
 }
 
 #[test]
@@ -569,21 +577,50 @@ fn what_cannot_be_loaded_is_in_the_exit_code() {
     let source = tool.path("source");
     fs::create_dir(&source).unwrap();
     fs::write(source.join("file"), "content").unwrap();
-    let huge = fs::File::create(source.join("huge")).unwrap(); // root may read any file; a hole takes no room
-    huge.set_len(waxseal::MAX_VALUE_BYTES as u64 + 1).unwrap();
+    fs::write(source.join("taken"), "content").unwrap();
     let _socket = UnixListener::bind(source.join("socket")).unwrap();
+    tool.with_files(|files| {
+        files.mkdir("taken").unwrap();
+        files.write("taken/kept", "kept").unwrap();
+    });
     let output = tool.run(&args("load", &source, &["--json"]));
     let loaded: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((output.status.code(), &loaded["ok"]), (Some(6), &false.into()), "{loaded}");
     assert_eq!((loaded["files"].as_u64(), loaded["bytes"].as_u64()), (Some(1), Some(7)));
     let paths = |what: &str| loaded[what].as_array().unwrap().iter().map(|left| left["path"]["text"].clone()).collect();
     let (failed, skipped): (Vec<Value>, Vec<Value>) = (paths("failed"), paths("skipped"));
-    assert_eq!((failed, skipped), (vec!["huge".into()], vec!["socket".into()]));
-    assert!(String::from_utf8(output.stderr).unwrap().contains("not loaded huge: larger than"));
-    assert_eq!(tool.text(&["scan", "--keys-only"]), "file\n", "the rest is there");
+    assert_eq!((failed, skipped), (vec!["taken".into()], vec!["socket".into()]));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("not loaded: \"taken\": the directory is not empty"), "{said}");
+    assert_eq!(
+        tool.ok(&["fs", "cat", &tool.url("file"), &tool.url("taken/kept")]),
+        b"contentkept",
+        "the rest is there"
+    );
     let output = tool.run(&args("load", &source, &[]));
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.code() == Some(6) && said.contains("skipped 1; not loaded 1"), "{said}");
+}
+
+#[test]
+fn rows_and_files_have_families_of_their_own() {
+    let tool = Tool::new();
+    let source = tool.path("source");
+    fs::create_dir(&source).unwrap();
+    fs::write(source.join("file"), "content").unwrap();
+    tool.ok(&["put", "key", "value"]);
+    let output = tool.run(&args("dump", &tool.path("back"), &[]));
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("no files in the family \"files\"; rows are dumped with --format csv"), "{said}");
+    assert!(!tool.path("back").exists());
+    assert_eq!(tool.code(&args("load", &source, &["--cf", "default"])), 1, "it has rows");
+    tool.ok(&args("load", &source, &["--cf", "photos"]));
+    assert!(tool.text(&["families"]).contains("photos\nphotos-chunks\n"));
+    assert_eq!(tool.ok(&["--cf", "photos", "fs", "cat", &tool.url("file")]), b"content");
+    tool.ok(&args("dump", &tool.path("back"), &["--cf", "photos"]));
+    assert_eq!(fs::read(tool.path("back/file")).unwrap(), b"content");
+    assert_eq!(tool.text(&["scan"]), "key\tvalue\n");
 }
 
 fn args<'a>(verb: &'a str, path: &'a Path, more: &[&'a str]) -> Vec<OsString> {
