@@ -147,15 +147,22 @@ impl<T> Wal<T> {
             return Ok(place);
         };
         self.stream.groups.fix_end(place.offset);
-        planted!(SyncBeforeDrain => self.sync_segment(&segment, place)?);
+        let is_left = place.segment != segment.number;
+        planted!(SyncBeforeDrain => self.sync_segment(&segment)?);
         if let Some(first) = self.syncs_first.get() {
             first().map_err(|error| self.stream.halt(error))?; // that data was written before its frames were ordered
         }
         self.stream.drain_through(place.offset)?;
-        planted!(SyncBeforeDrain, Ok(()), self.sync_segment(&segment, place))?;
+        let is_synced = planted!(SyncBeforeDrain, true, planted!(OlderSegmentNotSynced, is_left, false));
+        if !is_synced {
+            self.sync_segment(&segment)?;
+        }
         self.stream.check()?;
         self.check_place()?;
         self.stream.ring.store_witness(place.offset).map_err(|error| self.stream.halt(error))?;
+        if is_left {
+            segment.synced.store(true, Ordering::Release); // not before: `sync_full` must try again after a failure
+        }
         self.stream.metrics.groups.fetch_add(1, Ordering::Relaxed);
         Ok(place)
     }
@@ -170,17 +177,12 @@ impl<T> Wal<T> {
     }
 
     /// Runs a group's only fdatasync.
-    fn sync_segment(&self, segment: &Segment, place: LogPlace) -> Result<()> {
-        let is_left = place.segment != segment.number;
-        let forgets = planted!(AcknowledgeBeforeFsync, true, planted!(OlderSegmentNotSynced, is_left, false));
-        if !forgets {
+    fn sync_segment(&self, segment: &Segment) -> Result<()> {
+        if planted!(AcknowledgeBeforeFsync, false, true) {
             self.stream.metrics.syncs.fetch_add(1, Ordering::Relaxed);
             if let Err(error) = segment.file.sync_data().during(|| format!("sync {}", segment.name())) {
                 return Err(planted!(FsyncFailureForgotten, error, self.stream.halt(error)));
             }
-        }
-        if is_left {
-            segment.synced.store(true, Ordering::Release);
         }
         Ok(())
     }
