@@ -4,16 +4,19 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use waxseal_lsm::db::{At, Db, OldestSeqnos, Parts};
+use waxseal_lsm::db::{At, Db, Family, OldestSeqnos, Parts};
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::error::ErrorKind;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
 use waxseal_lsm::record::Seqno;
 use waxseal_testing::store::*;
 
+fn family_options() -> CfOptions {
+    CfOptions { compression: Compression::None, large_value_bytes: 1000, ..options() }
+}
+
 fn open_with(sim: &SimFs, dir: &Path, settings: Settings) -> Db {
-    let options = CfOptions { compression: Compression::None, large_value_bytes: 1000, ..options() };
-    let parts = Parts { families: vec![("default".into(), options)], ..parts(sim.env(sim.steps())) };
+    let parts = Parts { families: vec![("default".into(), family_options())], ..parts(sim.env(sim.steps())) };
     Db::open(dir, settings, parts).unwrap()
 }
 
@@ -23,8 +26,12 @@ fn with_trash(trash_bytes: u64) -> Settings {
 
 /// Puts a value of about this length that holds its seqno every 20 bytes.
 fn put_marked(db: &Db, key: u64, length: usize, last: &mut Seqno) {
+    put_marked_in(db, &default(db), key, length, last);
+}
+
+fn put_marked_in(db: &Db, family: &Family, key: u64, length: usize, last: &mut Seqno) {
     let value = format!("[mark {:012}]", *last + 1).repeat(length.div_ceil(19));
-    let seqno = put(db, &default(db), format!("{key:04}").as_bytes(), value.as_bytes(), Durability::Os).unwrap();
+    let seqno = put(db, family, format!("{key:04}").as_bytes(), value.as_bytes(), Durability::Os).unwrap();
     assert!(seqno > *last && seqno <= *last + 1, "{seqno} after {last}");
     *last = seqno;
 }
@@ -165,4 +172,26 @@ fn each_holder_of_an_old_record_is_named() {
     let read_only = read_only(&sim, &dir).unwrap();
     assert_kind(read_only.oldest_seqnos(), ErrorKind::ReadOnly, "a reader");
     assert_kind(read_only.erase_log(), ErrorKind::ReadOnly, "a reader");
+}
+
+#[test]
+fn a_dropped_family_counts_while_a_cursor_holds_it() {
+    let (sim, dir) = sim(14);
+    let db = open_with(&sim, &dir, settings());
+    let other = db.create_family("other", family_options()).unwrap();
+    let mut last = db.metrics().visible_seqno;
+    let first = last + 1;
+    put_marked_in(&db, &other, 1, 2000, &mut last);
+    put_marked_in(&db, &other, 2, 100, &mut last);
+    let cursor = db.cursor(&other, At::Latest, ALL).unwrap();
+    db.drop_family("other").unwrap();
+    drop(other);
+    db.erase_log().unwrap();
+    let held = check(&sim, &dir, &db);
+    assert_eq!(held.memtables, Some(first), "{held:?}");
+    assert_eq!(least_mark(&sim, &dir, &db).map(|(mark, _)| mark), Some(first));
+    drop(cursor);
+    while db.step().unwrap() {}
+    assert_eq!(check(&sim, &dir, &db), OldestSeqnos::default());
+    assert_eq!(least_mark(&sim, &dir, &db), None);
 }

@@ -26,7 +26,8 @@ use crate::db::notify::lanes::LaneSignals;
 use crate::db::notify::notifier::Notifier;
 use crate::db::reads::{ReadPoint, Reads};
 use crate::db::state::context::{StoreContext, reach};
-use crate::db::state::family::Family;
+use crate::db::state::family::{Family, Generation};
+use crate::db::state::live_memtables::LiveMemtables;
 use crate::db::state::snapshot::{At, Snapshot, Snapshots};
 use crate::db::state::store_log::StoreLog;
 use crate::error::{Error, Result};
@@ -73,6 +74,8 @@ pub(crate) struct FamilyMap {
     pub(crate) by_id: RedBlackTreeMapSync<u32, Family>,
     by_name: RedBlackTreeMapSync<Arc<str>, u32>,
     pub(crate) next_id: u32,
+    /// The memtables of all families, those of dropped families included.
+    pub(crate) memtables: Arc<LiveMemtables<Generation>>,
 }
 
 impl FamilyMap {

@@ -77,7 +77,7 @@ pub(in crate::db) fn create_families(
         let shared = (&flusher.context().cache, flusher.catalog().obsolete.dead(), &flusher.catalog().open_tables);
         let table_cache = table_cache(&name, &options, shared, seen_by);
         let levels = Arc::new(TableLevels::empty(options.order.clone()));
-        let shape = MemtableShape::of(&flusher.context().settings.current());
+        let shape = MemtableShape::of(&flusher.context().settings.current(), &families.memtables);
         let clock = flusher.context().env.clock.clone();
         let family = Family::new(id, &name, options.clone(), (shape, clock), table_cache, levels);
         families.add(family.clone());
@@ -159,10 +159,11 @@ pub(in crate::db) fn drop_family(
         family.set_dropped(planted!(MarkOfADropStays, true, false));
         return Err(error);
     }
+    // Retired first, so that its tables are at any time those of a family or obsolete files.
+    family.view().levels.iter().flat_map(|level| level.tables()).for_each(|table| table.retire());
     let mut families = (**flusher.catalog().families()).clone();
     families.remove(&family);
     flusher.catalog().families.store(Arc::new(families));
-    family.view().levels.iter().flat_map(|level| level.tables()).for_each(|table| table.retire());
     let (active, frozen) = memtable_bytes_of(&family);
     family.clear(Arc::new(TableLevels::empty(family.order().clone())), flusher.write_path().separation.unsynced());
     flusher.write_path().memory.uncharge(flusher.context(), active + frozen);

@@ -67,7 +67,8 @@ fn read_back(catalog: &Catalog, family: &Family, through: Seqno, moment: LogPosi
     let machine =
         catalog.context().env.fs.machine(&catalog.context().dir).during(|| "asking for the device of the store")?;
     for _ in 0..ATTEMPTS {
-        let fresh = MemtableShape::of(&catalog.context().settings.current()).memtable(family.order());
+        let fresh = MemtableShape::of(&catalog.context().settings.current(), &catalog.families().memtables)
+            .memtable(family.order());
         let mut binding = Binding::default();
         let ends = family.key_ends_in_seqno();
         let marks = wal::read_marks(&catalog.context().env, &catalog.context().dir, &log)?;

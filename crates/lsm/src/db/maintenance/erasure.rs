@@ -8,7 +8,7 @@
 //! Crash: as for a flush and a trim of the log (`log_retirement.rs`).
 
 use crate::db::jobs::job_lock::Flusher;
-use crate::db::state::family::Family;
+use crate::db::state::family::Generation;
 use crate::error::Result;
 use crate::record::Seqno;
 use crate::wal::LogCursor;
@@ -22,8 +22,7 @@ use crate::wal::LogCursor;
 /// file of the store has it. The manifest's keys, which are bounds of tables and ranges, and its items of value files do
 /// not count, and neither do the blocks of removed files.
 ///
-/// Some holders are not counted yet, each of them rare: memtables and value files of a dropped family that a cursor
-/// holds; value files that only memtables name, while newer values follow in the same file; files that a failed job,
+/// Some holders are not counted yet, each of them rare: value files that only memtables name, while newer values follow in the same file; files that a failed job,
 /// or a log segment used again, was not able to remove; and old frames behind the last one of a segment that the feed
 /// keeps, after a crash while it was handed over. `erase_log` syncs neither the ring nor the directory: after a loss of
 /// power the erased bytes may be back until the next open for writing.
@@ -58,7 +57,7 @@ pub(in crate::db) fn oldest_seqnos(flusher: &Flusher) -> Result<OldestSeqnos> {
     let snapshots = catalog.snapshots.boundaries().first().copied();
     let log = flusher.store_log().log().and_then(|log| log.wal().oldest_seqno());
     let kept_log = oldest_kept(flusher)?;
-    let memtables = catalog.families().all().filter_map(Family::oldest_in_memtables).min();
+    let memtables = catalog.families().memtables.oldest_seqno(Generation::oldest_seqno);
     let obsolete_files = catalog.obsolete.oldest_seqno(context)?;
     Ok(OldestSeqnos { memtables, log, kept_log, obsolete_files, snapshots })
 }

@@ -584,7 +584,7 @@ impl Opening<'_> {
                 handles.map(|(level, meta)| (*level as usize, TableHandle::new(meta.clone(), table_cache.clone())));
             let levels = TableLevels::new(options.order.clone(), handles)?;
             let levels = Arc::new(levels);
-            let shape = MemtableShape::of(self.settings);
+            let shape = MemtableShape::of(self.settings, &families.memtables);
             let clock = self.env().clock.clone();
             let family =
                 Family::new(stored.id, &stored.name, options, (shape, clock), table_cache.clone(), levels.clone());

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 
+use super::live_memtables::LiveMemtables;
 use super::live_options::LiveOptions;
 use super::replaced_views::ReplacedViews;
 use crate::compaction_filter::CompactionFilter;
@@ -59,19 +60,20 @@ pub(in crate::db) fn check_name(name: &str) -> Result<()> {
     }
 }
 
-/// The parameters for creating a store's memtables.
-#[derive(Clone, Copy, Debug)]
+/// The parameters for creating a store's memtables, and the list that they enter.
+#[derive(Clone, Debug)]
 pub(crate) struct MemtableShape {
     budget: usize,
+    live: Arc<LiveMemtables<Generation>>,
 }
 
 impl MemtableShape {
-    pub(crate) fn of(settings: &Settings) -> MemtableShape {
-        MemtableShape { budget: settings.memtable_bytes }
+    pub(crate) fn of(settings: &Settings, live: &Arc<LiveMemtables<Generation>>) -> MemtableShape {
+        MemtableShape { budget: settings.memtable_bytes, live: live.clone() }
     }
 
     /// Creates an empty memtable.
-    pub(crate) fn memtable(self, order: &Order) -> Memtable {
+    pub(crate) fn memtable(&self, order: &Order) -> Memtable {
         Memtable::with_budget(order.clone(), self.budget)
     }
 }
@@ -99,8 +101,8 @@ pub(crate) struct Generation {
 }
 
 impl Generation {
-    fn new(order: &Order, shape: MemtableShape, range_index: Option<RangeIndex>) -> Arc<Generation> {
-        Arc::new(Generation {
+    fn new(order: &Order, shape: &MemtableShape, range_index: Option<RangeIndex>) -> Arc<Generation> {
+        let generation = Arc::new(Generation {
             has_ranges: range_index.is_some().into(),
             range_index: ArcSwapOption::from_pointee(range_index),
             memtable: Arc::new(shape.memtable(order)),
@@ -109,12 +111,14 @@ impl Generation {
             through: AtomicU64::new(0),
             values: Mutex::default(),
             value_bytes: AtomicU64::new(0),
-        })
+        });
+        shape.live.add(&generation);
+        generation
     }
 
     /// Returns the same with another memtable.
-    fn holding(&self, memtable: Memtable) -> Generation {
-        Generation {
+    fn holding(&self, memtable: Memtable, live: &LiveMemtables<Generation>) -> Arc<Generation> {
+        let generation = Arc::new(Generation {
             memtable: Arc::new(memtable),
             first_offset: self.first_offset().into(),
             first_seqno: self.first_seqno.load(Ordering::Relaxed).into(),
@@ -123,7 +127,9 @@ impl Generation {
             value_bytes: self.value_bytes.load(Ordering::Relaxed).into(),
             has_ranges: self.has_ranges.load(Ordering::Relaxed).into(),
             range_index: ArcSwapOption::new(self.range_index.load_full()),
-        }
+        });
+        live.add(&generation);
+        generation
     }
 
     /// Returns true if a reader of this view may see a range delete.
@@ -217,7 +223,7 @@ impl Generation {
     }
 
     /// Returns the seqno of the first operation of the frame of its first record; `None` if the memtable is empty.
-    fn oldest_seqno(&self) -> Option<Seqno> {
+    pub(crate) fn oldest_seqno(&self) -> Option<Seqno> {
         (self.first_offset() < u64::MAX).then(|| self.first_seqno.load(Ordering::Relaxed))
     }
 
@@ -361,7 +367,7 @@ impl Family {
         table_cache: Arc<TableCache<Arc<Table>>>,
         levels: Arc<TableLevels>,
     ) -> Family {
-        let active = Generation::new(&options.order, shape, None);
+        let active = Generation::new(&options.order, &shape, None);
         let (lost_ranges, lost_range_ids) = Default::default();
         let values = table_cache.values().cloned();
         let view = ArcSwap::from_pointee(View {
@@ -584,15 +590,6 @@ impl Family {
         self.0.replaced.add(&before, self.0.clock.monotonic_nanos());
     }
 
-    /// Returns the least seqno in the memtables of the view and of those older ones that readers hold.
-    pub(crate) fn oldest_in_memtables(&self) -> Option<Seqno> {
-        let views = {
-            let _no_view_is_replaced = lock(&self.0.changing);
-            self.0.replaced.held().into_iter().chain([self.pinned_view()])
-        };
-        views.filter_map(|view| view.memtables().filter_map(|memtable| memtable.oldest_seqno()).min()).min()
-    }
-
     /// Returns the time since the oldest view that a reader holds was replaced, in nanoseconds; 0 if nobody holds an old
     /// view.
     pub(crate) fn oldest_reader_nanos(&self) -> u64 {
@@ -624,7 +621,7 @@ impl Family {
             let frozen = [&view.active].into_iter().chain(&view.frozen).cloned().collect();
             let view = View { frozen, ..view.clone() };
             let index = view.range_index_anew(self.order(), readers);
-            View { active: Generation::new(self.order(), self.0.shape, index), ..view }
+            View { active: Generation::new(self.order(), &self.0.shape, index), ..view }
         });
     }
 
@@ -635,14 +632,14 @@ impl Family {
         if self.view().active.memtable.is_empty() && self.view().active.has_ranges.load(Ordering::Relaxed) {
             self.change(|view| {
                 let index = view.range_index_anew(self.order(), readers);
-                View { active: Generation::new(self.order(), self.0.shape, index), ..view.clone() }
+                View { active: Generation::new(self.order(), &self.0.shape, index), ..view.clone() }
             });
         }
     }
 
     /// Replaces the active memtable by one that claims to be the same, while nobody writes.
     pub(in crate::db) fn exchange_active(&self, memtable: Memtable) {
-        self.change(|view| View { active: Arc::new(view.active.holding(memtable)), ..view.clone() });
+        self.change(|view| View { active: view.active.holding(memtable, &self.0.shape.live), ..view.clone() });
     }
 
     /// Replaces the levels, and makes the other changes of an edit in the same change of the view.
@@ -661,7 +658,7 @@ impl Family {
     pub(crate) fn index_range_deletes(&self) {
         self.change(|view| {
             let index = view.range_index_anew(self.order(), &Vec::new);
-            View { active: Generation::new(self.order(), self.0.shape, index), ..view.clone() }
+            View { active: Generation::new(self.order(), &self.0.shape, index), ..view.clone() }
         });
     }
 
@@ -690,7 +687,7 @@ impl Family {
     pub(crate) fn clear(&self, empty: Arc<TableLevels>, unsynced: &UnsyncedBlobs) {
         self.0.intake.abandon(unsynced);
         self.change(|view| View {
-            active: Generation::new(self.order(), self.0.shape, None),
+            active: Generation::new(self.order(), &self.0.shape, None),
             frozen: Vec::new(),
             levels: empty,
             lost_ranges: Arc::default(),
@@ -707,9 +704,9 @@ impl Family {
         let tables = self.pinned_view();
         let tables = tables.levels.iter().flat_map(|level| level.tables());
         tables.filter_map(|table| table.opened()).for_each(|table| table.release_blocks());
-        let shape = MemtableShape { budget: CLOSED_MEMTABLE_BYTES };
+        let shape = MemtableShape { budget: CLOSED_MEMTABLE_BYTES, live: self.0.shape.live.clone() };
         self.change(|_| View {
-            active: Generation::new(self.order(), shape, None),
+            active: Generation::new(self.order(), &shape, None),
             frozen: Vec::new(),
             levels: Arc::new(TableLevels::empty(self.order().clone())),
             lost_ranges: Arc::default(),
@@ -786,7 +783,8 @@ mod tests {
     #[test]
     fn a_memtable_is_as_full_as_the_values_that_it_points_to() {
         let settings = Settings { memtable_bytes: 4 * MIB, ..Settings::default() };
-        let generation = Generation::new(&Order::bytewise(), MemtableShape::of(&settings), None);
+        let shape = MemtableShape::of(&settings, &Arc::default());
+        let generation = Generation::new(&Order::bytewise(), &shape, None);
         assert!(!generation.is_full(4 * MIB) && generation.fullness(4 * MIB) < 500);
         for (values, fullness) in [(2, 500), (4, 1000), (6, 1500)] {
             generation.value_bytes.store((values * MIB) as u64, Ordering::Relaxed);

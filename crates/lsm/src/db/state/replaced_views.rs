@@ -30,11 +30,6 @@ impl<T> ReplacedViews<T> {
         views.push((now, Arc::downgrade(view)));
     }
 
-    /// Returns the views that are still held.
-    pub(super) fn held(&self) -> Vec<Arc<T>> {
-        lock(&self.views).iter().filter_map(|(_, view)| view.upgrade()).collect()
-    }
-
     /// Returns the time at which the oldest view that is still held was replaced.
     pub(super) fn oldest(&self) -> Option<u64> {
         lock(&self.views).iter().find(|(_, view)| view.strong_count() > 0).map(|(at, _)| *at)
