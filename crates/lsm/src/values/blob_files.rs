@@ -12,7 +12,7 @@
 //!         length; a cursor also looks in the cache. Jobs and tools bypass it. A cached value is checked like one that
 //!         was read; if it fails, the file is read again.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,7 +28,7 @@ use crate::error::{Damage, Error, IoContext, Remedy, Result, Verdict};
 use crate::names::StoreFileName;
 use crate::planted;
 use crate::pointer::{FRAME_BYTES, HEAD_BYTES, Pointer};
-use crate::record::{Kind, Record};
+use crate::record::{Kind, Record, Seqno};
 use crate::seam::Companions;
 use crate::sst::{Cache, LargeValue, LargeValues, TableListener, unpack_block};
 
@@ -36,8 +36,9 @@ use crate::sst::{Cache, LargeValue, LargeValues, TableListener, unpack_block};
 #[derive(Default)]
 pub struct ObsoleteBlobs {
     numbers: Mutex<Vec<u64>>,
-    /// The numbers of the files that no table names any more. They stay here until the files are removed.
-    unnamed: Mutex<BTreeSet<u64>>,
+    /// The files that no table names: number, and a seqno that no value in them is older than. They stay here until a
+    /// table names them, or until they are removed.
+    unnamed: Mutex<BTreeMap<u64, Seqno>>,
     /// Called when a file becomes obsolete.
     on_new: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
@@ -65,13 +66,13 @@ impl ObsoleteBlobs {
         lock(&self.unnamed).remove(&number);
     }
 
-    /// Returns true if there is a file that no table names any more.
-    pub fn exist(&self) -> bool {
-        !lock(&self.unnamed).is_empty()
+    /// Returns the least seqno of a value in the files that no table names; 0 if it is not known.
+    pub fn oldest_seqno(&self) -> Option<Seqno> {
+        lock(&self.unnamed).values().min().copied()
     }
 
-    fn bury(&self, number: u64) {
-        lock(&self.unnamed).insert(number);
+    fn bury(&self, (number, oldest): (u64, Seqno)) {
+        lock(&self.unnamed).insert(number, oldest);
         lock(&self.numbers).push(number);
         self.notify();
     }
@@ -145,23 +146,28 @@ impl BlobFiles {
         let known = files.get(&of.file.uid).and_then(Weak::upgrade);
         let file = known.unwrap_or_else(|| {
             forget_gone(&mut files);
-            let file = Arc::new(BlobFile::of(self, of.file.number, OnceLock::from(of.file.clone())));
+            let file = Arc::new(BlobFile::of(self, (of.file.number, 0), OnceLock::from(of.file.clone())));
             files.insert(of.file.uid, Arc::downgrade(&file));
             file
         });
-        if file.named.fetch_add(1, Ordering::AcqRel) == 0 {
-            self.dead.removed(file.number);
-        }
+        file.add_name();
         file
     }
 
-    /// Holds an unfinished file, which no table can name yet. `open` is its file, if it is open.
-    pub fn hold_unfinished(self: &Arc<Self>, number: u64, uid: Uid, open: Option<&Arc<dyn File>>) -> Arc<BlobFile> {
+    /// Holds an unfinished file, which no table can name yet. `oldest`: no value in it will have a lower seqno; 0 if that
+    /// is not known. `open` is its file, if it is open.
+    pub fn hold_unfinished(
+        self: &Arc<Self>,
+        (number, oldest): (u64, Seqno),
+        uid: Uid,
+        open: Option<&Arc<dyn File>>,
+    ) -> Arc<BlobFile> {
         let mut files = lock(&self.files);
         let known = files.get(&uid).and_then(Weak::upgrade);
         let file = known.unwrap_or_else(|| {
             forget_gone(&mut files);
-            let file = Arc::new(BlobFile::of(self, number, OnceLock::new()));
+            let file = Arc::new(BlobFile::of(self, (number, oldest), OnceLock::new()));
+            lock(&self.dead.unnamed).insert(number, oldest);
             files.insert(uid, Arc::downgrade(&file));
             file
         });
@@ -333,11 +339,14 @@ impl BlobBuffer {
 /// One value file.
 pub struct BlobFile {
     number: u64,
+    /// No value in it has a lower seqno; 0 if that is not known, as for the files that an open finds.
+    oldest: Seqno,
     /// Empty until the file is finished.
     meta: OnceLock<Arc<BlobMeta>>,
     blob_files: Arc<BlobFiles>,
     file: CachedFile,
-    /// Number of tables that name it, in the newest version or in one being built.
+    /// Number of tables that name it, in the newest version or in one being built. Changes under the lock of
+    /// `ObsoleteBlobs::unnamed`, so that both agree.
     named: AtomicUsize,
 }
 
@@ -353,9 +362,10 @@ impl BlobFile {
         self.blob_files().values().is_some_and(|values| values.damage(pointer, byte, mask))
     }
 
-    fn of(blob_files: &Arc<BlobFiles>, number: u64, meta: OnceLock<Arc<BlobMeta>>) -> BlobFile {
+    fn of(blob_files: &Arc<BlobFiles>, (number, oldest): (u64, Seqno), meta: OnceLock<Arc<BlobMeta>>) -> BlobFile {
         BlobFile {
             number,
+            oldest,
             meta,
             blob_files: blob_files.clone(),
             file: CachedFile::new(&blob_files.open, StoreFileName::Values(number)),
@@ -388,11 +398,21 @@ impl BlobFile {
         self.named.load(Ordering::Acquire) > 0
     }
 
+    /// Adds one table's reference.
+    fn add_name(&self) {
+        let mut unnamed = lock(&self.blob_files.dead.unnamed);
+        if self.named.fetch_add(1, Ordering::AcqRel) == 0 {
+            unnamed.remove(&self.number);
+        }
+    }
+
     /// Removes one table's reference. Call it only after the edit that removes the table is durable.
     pub fn unname(&self) {
+        let mut unnamed = lock(&self.blob_files.dead.unnamed);
         if self.named.fetch_sub(1, Ordering::AcqRel) == 1 {
-            lock(&self.blob_files.dead.unnamed).insert(self.number);
-            planted!(ValuesGoneUnderSnapshot => self.blob_files.dead.bury(self.number));
+            unnamed.insert(self.number, self.oldest);
+            drop(unnamed);
+            planted!(ValuesGoneUnderSnapshot => self.blob_files.dead.bury((self.number, self.oldest)));
         }
     }
 
@@ -547,7 +567,7 @@ fn check(framed: &[u8], pointer: &Pointer, seed: u32, by_value: bool, unpacked: 
 impl Drop for BlobFile {
     fn drop(&mut self) {
         if *self.named.get_mut() == 0 {
-            self.blob_files.dead.bury(self.number);
+            self.blob_files.dead.bury((self.number, self.oldest));
         }
     }
 }

@@ -30,6 +30,7 @@ use crate::names::StoreFileName;
 use crate::options::Compression;
 use crate::planted;
 use crate::pointer::Pointer;
+use crate::record::Seqno;
 use crate::sst::{Charge, LargeValues};
 use crate::table_property::TableProperty;
 
@@ -48,6 +49,8 @@ pub struct BlobSetup<'a> {
     pub new_number: &'a dyn Fn() -> u64,
     /// Syncs the directory, so that the names in it are durable.
     pub sync_names: &'a dyn Fn() -> Result<()>,
+    /// The least seqno that a commit which is not ordered yet can have.
+    pub oldest: Seqno,
     /// Registry of files with bytes that are not durable.
     pub unsynced: &'a UnsyncedBlobs,
 }
@@ -112,10 +115,11 @@ impl CommitBlobs {
             Some(open) => open,
             None if *is_over => return Err(Error::invalid("the family was dropped")),
             None => {
-                let BlobSetup { env, dir, compression, properties, new_number, sync_names, .. } = making;
-                let writer = BlobWriter::create_shared((env, dir), new_number(), compression, sync_names)?;
+                let BlobSetup { env, dir, compression, properties, oldest, .. } = making;
+                let (number, sync_names) = ((making.new_number)(), making.sync_names);
+                let writer = BlobWriter::create_shared((env, dir), number, compression, sync_names)?;
                 let writer = writer.collecting(properties);
-                let file = blob_files.hold_unfinished(writer.number(), writer.uid(), Some(writer.file()));
+                let file = blob_files.hold_unfinished((number, oldest), writer.uid(), Some(writer.file()));
                 self.is_open.store(true, Ordering::Release);
                 open.insert(OpenBlob { writer, file, room: blob_files.values().map(LargeValues::charge) })
             }

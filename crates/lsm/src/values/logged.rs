@@ -153,7 +153,7 @@ impl LoggedValues {
             let Some((uid, file)) = losses.take(at, checked)? else { continue };
             if let Some(blob_files) = blob_files_of(operation.family) {
                 let open = file.descriptor().map_err(Stop::of)?;
-                held.push(blob_files.hold_unfinished(file.number(), uid, Some(&open)));
+                held.push(blob_files.hold_unfinished((file.number(), 0), uid, Some(&open)));
             }
         }
         Ok(held)
@@ -196,7 +196,7 @@ impl LoggedValues {
     /// Decodes a logged pointer, and opens its file.
     fn open(&mut self, logged: &[u8]) -> Result<(Pointer, Arc<BlobFile>)> {
         let (pointer, number) = Pointer::decode_logged(logged)?;
-        let file = self.blob_files.hold_unfinished(number, pointer.uid, self.kept_open.get(&number));
+        let file = self.blob_files.hold_unfinished((number, 0), pointer.uid, self.kept_open.get(&number));
         file.ensure_open()?;
         Ok((pointer, self.files.entry(pointer.uid).or_insert(file).clone()))
     }

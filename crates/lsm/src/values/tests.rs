@@ -245,6 +245,7 @@ fn add(stage: &Stage, intake: &CommitBlobs, unsynced: &UnsyncedBlobs, n: usize) 
         compression: Compression::Lz4,
         properties: &[],
         new_number: &|| 3,
+        oldest: 0,
         sync_names: &|| stage.env.fs.sync_dir(Path::new(DIR)).during(|| "syncing"),
         unsynced,
     };

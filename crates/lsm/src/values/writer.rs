@@ -120,11 +120,6 @@ impl BlobWriter {
         self.uid
     }
 
-    /// Returns the number in its file name.
-    pub(super) fn number(&self) -> u64 {
-        self.number
-    }
-
     /// Returns the current length of the file in bytes, including buffered entries.
     pub fn file_bytes(&self) -> u64 {
         self.written + self.out.len() as u64

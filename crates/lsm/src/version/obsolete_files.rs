@@ -73,11 +73,12 @@ impl ObsoleteList {
         lock(&self.unnamed).remove(&table);
     }
 
-    /// Returns the least seqno of a record in files that no version names: of tables that readers hold or that wait for
-    /// their removal. 0 if there are such value files, whose seqnos are not known.
+    /// Returns the least seqno of a record in files that no version names: files that readers or memtables hold or that
+    /// wait for their removal. 0 if it is not known.
     pub fn oldest_seqno(&self) -> Option<Seqno> {
-        let oldest = lock(&self.unnamed).values().min().copied();
-        if self.values.exist() { Some(0) } else { oldest }
+        // Tables first: their value files become obsolete after them.
+        let tables = lock(&self.unnamed).values().min().copied();
+        tables.into_iter().chain(self.values.oldest_seqno()).min()
     }
 
     /// Frees the memory in the list when the store is closed and no background thread remains. A table in this list

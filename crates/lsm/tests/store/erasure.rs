@@ -188,10 +188,35 @@ fn a_dropped_family_counts_while_a_cursor_holds_it() {
     drop(other);
     db.erase_log().unwrap();
     let held = check(&sim, &dir, &db);
-    assert_eq!(held.memtables, Some(first), "{held:?}");
+    assert_eq!((held.memtables, held.obsolete_files), (Some(first), Some(first)), "{held:?}");
     assert_eq!(least_mark(&sim, &dir, &db).map(|(mark, _)| mark), Some(first));
     drop(cursor);
     while db.step().unwrap() {}
     assert_eq!(check(&sim, &dir, &db), OldestSeqnos::default());
     assert_eq!(least_mark(&sim, &dir, &db), None);
+}
+
+#[test]
+fn a_value_file_counts_by_its_own_values() {
+    let (sim, dir) = sim(15);
+    let db = open_with(&sim, &dir, settings());
+    let mut last = 0;
+    put_marked(&db, 1, 2000, &mut last);
+    last = delete(&db, &default(&db), b"0001").unwrap(); // the flush drops the value, and no table names its file
+    while db.metrics().families[0].frozen == 0 {
+        put_marked(&db, 2, 400, &mut last);
+    }
+    put_marked(&db, 3, 2000, &mut last); // into the same file
+    last = delete(&db, &default(&db), b"0003").unwrap();
+    while db.step().unwrap() {}
+    let cursor = db.cursor(&default(&db), At::Latest, ALL).unwrap();
+    db.erase_log().unwrap();
+    let held = check(&sim, &dir, &db);
+    assert!(held.memtables > Some(2), "{held:?}");
+    assert_eq!(held.obsolete_files, Some(1), "{held:?}");
+    assert_eq!(least_mark(&sim, &dir, &db).map(|(mark, _)| mark), Some(1));
+    drop(cursor);
+    while db.step().unwrap() {}
+    assert_eq!(check(&sim, &dir, &db), OldestSeqnos::default());
+    assert!(last > 4);
 }

@@ -402,7 +402,7 @@ impl Salvage<'_> {
     /// Holds the blob file that a log frame points into, which may not be in any table yet.
     fn hold_logged(&mut self, logged: &[u8]) {
         let Ok((pointer, number)) = Pointer::decode_logged(logged) else { return };
-        let file = self.values.hold_unfinished(number, pointer.uid, None);
+        let file = self.values.hold_unfinished((number, 0), pointer.uid, None);
         if !self.held.iter().any(|known| Arc::ptr_eq(known, &file)) {
             self.held.push(file);
         }
@@ -413,7 +413,7 @@ impl Salvage<'_> {
         let Some(StoreFileName::Values(number)) = StoreFileName::parse(name) else { return None };
         let file = self.parts.env.fs.open(&self.from.join(name), Open::Read).ok()?;
         let uid = values::identify(name, &*file).ok()?;
-        Some(self.values.hold_unfinished(number, uid, None))
+        Some(self.values.hold_unfinished((number, 0), uid, None))
     }
 
     /// Reports the facts that are unknown without a manifest.

@@ -22,7 +22,7 @@ use crate::wal::LogCursor;
 /// file of the store has it. The manifest's keys, which are bounds of tables and ranges, and its items of value files do
 /// not count, and neither do the blocks of removed files.
 ///
-/// Some holders are not counted yet, each of them rare: value files that only memtables name, while newer values follow in the same file; files that a failed job,
+/// Some holders are not counted yet, each of them rare: files that a failed job,
 /// or a log segment used again, was not able to remove; and old frames behind the last one of a segment that the feed
 /// keeps, after a crash while it was handed over. `erase_log` syncs neither the ring nor the directory: after a loss of
 /// power the erased bytes may be back until the next open for writing.

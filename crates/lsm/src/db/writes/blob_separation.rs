@@ -135,6 +135,7 @@ impl BlobSeparator {
                 properties: &options.table_properties,
                 new_number: &new_number,
                 sync_names: &sync_names,
+                oldest: catalog.store_log().visible() + 1,
                 unsynced: &self.unsynced,
             };
             self.record_that_log_points(catalog)?;
