@@ -225,9 +225,8 @@ impl Db {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// Errors: `ReadOnly` for a store that was opened read-only; `Corruption` of a log segment that the change feed
-    /// keeps;
-    /// `Io`; `Closed`.
+    /// Errors: `ReadOnly` for a store that was opened read-only; `Halted`; `Corruption` of a log segment that the change
+    /// feed keeps; `Io`; `Closed`.
     pub fn oldest_seqnos(&self) -> Result<OldestSeqnos> {
         self.inner.check_open()?;
         self.inner.engine.oldest_seqnos()

@@ -9,6 +9,7 @@ use super::write_rate::{IoPriority, WriteRate};
 use crate::checksum::Uid;
 use crate::env::Env;
 use crate::ledger::Ledger;
+use crate::left_files::LeftFiles;
 use crate::options::{CfOptions, Compression};
 use crate::record::Seqno;
 use crate::seam::Companions;
@@ -21,6 +22,8 @@ pub struct CompactionJob<'a> {
     pub env: &'a Env,
     /// The store's directory.
     pub dir: &'a Path,
+    /// Knows the files that could not be removed.
+    pub left: &'a LeftFiles,
     /// The store that the tables are written for.
     pub store: Option<Uid>,
     /// The record protector.

@@ -62,7 +62,7 @@ const CHECKED_RECORD_BYTES: usize = 64;
 
 /// Writes the records of `cursor` that `rules` keeps into tables whose ends `splitter` decides.
 ///
-/// On any error the files written so far are removed, as far as possible.
+/// On any error the files written so far are removed; `CompactionJob::left` knows those that cannot be.
 pub fn write_tables(
     job: &CompactionJob<'_>,
     cursor: &mut dyn Cursor,
@@ -179,7 +179,7 @@ pub(super) fn close(
     let outcome = outcome.and_then(|()| balance(job, pass, &written.tables, &derived, &dropped));
     if outcome.is_err() {
         for name in names {
-            let _ = job.env.fs.remove(&job.dir.join(name.to_string()));
+            job.left.remove(&*job.env.fs, job.dir, name);
         }
     }
     outcome.map(|()| written)

@@ -26,6 +26,7 @@ use super::writer::{BlobWriter, WriterMark};
 use crate::env::work::lock;
 use crate::env::{Env, File};
 use crate::error::{Error, IoContext, Result};
+use crate::left_files::LeftFiles;
 use crate::names::StoreFileName;
 use crate::options::Compression;
 use crate::planted;
@@ -41,6 +42,8 @@ pub struct BlobSetup<'a> {
     pub env: &'a Env,
     /// The store's directory.
     pub dir: &'a Path,
+    /// Knows the files that could not be removed.
+    pub left: &'a LeftFiles,
     /// Compression of the values.
     pub compression: Compression,
     /// The properties to collect of the values.
@@ -115,9 +118,9 @@ impl CommitBlobs {
             Some(open) => open,
             None if *is_over => return Err(Error::invalid("the family was dropped")),
             None => {
-                let BlobSetup { env, dir, compression, properties, oldest, .. } = making;
+                let BlobSetup { env, dir, left, compression, properties, oldest, .. } = making;
                 let (number, sync_names) = ((making.new_number)(), making.sync_names);
-                let writer = BlobWriter::create_shared((env, dir), number, compression, sync_names)?;
+                let writer = BlobWriter::create_shared((env, dir, left), number, compression, sync_names)?;
                 let writer = writer.collecting(properties);
                 let file = blob_files.hold_unfinished((number, oldest), writer.uid(), Some(writer.file()));
                 self.is_open.store(true, Ordering::Release);

@@ -9,6 +9,7 @@ use crate::batch::Batch;
 use crate::env::sim::{Fault, SimFs};
 use crate::env::{Env, Open, SeededRandom};
 use crate::error::{ErrorKind, IoContext, Result};
+use crate::left_files::LeftFiles;
 use crate::names::StoreFileName;
 use crate::options::{Compression, MIB};
 use crate::pointer::Pointer;
@@ -242,6 +243,7 @@ fn add(stage: &Stage, intake: &CommitBlobs, unsynced: &UnsyncedBlobs, n: usize) 
     let making = BlobSetup {
         env: &stage.env,
         dir: Path::new(DIR),
+        left: &LeftFiles::default(),
         compression: Compression::Lz4,
         properties: &[],
         new_number: &|| 3,
@@ -427,6 +429,7 @@ fn a_writer_lets_go_of_the_buffers_of_its_largest_value() {
         let stage = stage(17);
         let (place, new_name) =
             ((&stage.env, Path::new(DIR)), || stage.env.fs.sync_dir(Path::new(DIR)).during(|| "syncing"));
+        let place = (place.0, place.1, &LeftFiles::default());
         let mut writer = BlobWriter::create_shared(place, 3, compression, &new_name).unwrap();
         let large: Vec<u8> = (0..12 << 20).map(|n: u32| (n >> 6) as u8).collect();
         for (n, value) in [value(1), large.clone(), value(2), large].iter().enumerate() {

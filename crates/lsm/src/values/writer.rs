@@ -17,6 +17,7 @@ use crate::checksum::{Role, Uid, block_seed, crc, hash};
 use crate::env::{Env, File, Open};
 use crate::error::{Error, IoContext, Result};
 use crate::header::{FileHeader, FileKind};
+use crate::left_files::LeftFiles;
 use crate::names::StoreFileName;
 use crate::options::{Compression, KIB, MIB};
 use crate::planted;
@@ -92,9 +93,10 @@ impl BlobWriter {
 
     /// Creates a writer for a file that receives pointers while it is being written: its header has reached the
     /// operating system, and its name is durable. The name must be synced here, because a later failed directory sync
-    /// by any thread may leave it undurable. On an error no file is left.
+    /// by any thread may leave it undurable. On an error no
+    /// file is left; `left` knows it if it cannot be removed.
     pub(super) fn create_shared(
-        (env, dir): (&Env, &Path),
+        (env, dir, left): (&Env, &Path, &LeftFiles),
         number: u64,
         compression: Compression,
         sync_names: &dyn Fn() -> Result<()>,
@@ -104,7 +106,7 @@ impl BlobWriter {
         match writer.write_out().and_then(|()| named()) {
             Ok(()) => Ok(writer),
             Err(error) => {
-                let _ = env.fs.remove(&dir.join(StoreFileName::Values(number).to_string()));
+                left.remove(&*env.fs, dir, StoreFileName::Values(number));
                 Err(error)
             }
         }

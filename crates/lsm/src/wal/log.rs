@@ -23,6 +23,7 @@ use crate::env::Env;
 use crate::error::{Error, IoContext, Result};
 use crate::frame::{FrameHeader, FrameKind};
 use crate::identity::StoreIdentity;
+use crate::left_files::LeftFiles;
 use crate::options::Settings;
 use crate::planted;
 use crate::record::Seqno;
@@ -142,6 +143,7 @@ impl<T> Wal<T> {
             store: store.clone(),
             machine: env.fs.machine(dir).during(|| "ask for the device of the store")?,
             reserves: env.fs.reserves_blocks(dir).during(|| "ask for the file system of the store")?,
+            left: LeftFiles::default(),
         };
         let capacity = if settings.wal_mapped && maker.reserves { settings.ring_bytes as u64 } else { 0 };
         let ring = TailRing::create(env, (dir, store), maker.machine, numbers(), start, capacity)?;

@@ -15,6 +15,7 @@ use crate::error::{Error, IoContext, Result};
 use crate::frame::PAGE_BYTES;
 use crate::header::{FileHeader, FileKind, HEADER_BYTES};
 use crate::identity::StoreIdentity;
+use crate::left_files::LeftFiles;
 use crate::names::StoreFileName;
 use crate::planted;
 use crate::record::Seqno;
@@ -267,6 +268,8 @@ pub(super) struct SegmentMaker {
     pub machine: Machine,
     /// True if written blocks stay reserved, so that zeros written in advance save metadata at each later sync.
     pub reserves: bool,
+    /// The segments that could not be removed.
+    pub left: LeftFiles,
 }
 
 impl SegmentMaker {
@@ -300,18 +303,20 @@ impl SegmentMaker {
                 Ok(UnfinishedSegment { file, number, length, reserved, filled, is_used_again, remnants })
             }
             Err(error) => {
-                remove(env, dir, &name);
+                self.remove(env, dir, number);
                 Err(error)
             }
         }
     }
 
     /// Renames an old file to a new number; the new nonce makes its old contents meaningless. Its written blocks are
-    /// those written before its last use and during it.
+    /// those written before its last use and during it. On an error the file is removed.
     pub(super) fn reuse(&self, env: &Env, dir: &Path, old: &Segment, number: u64) -> Result<UnfinishedSegment> {
         let (from, to) = (old.name(), StoreFileName::Segment(number).to_string());
-        env.fs.rename(&dir.join(&from), &dir.join(&to)).during(|| format!("rename {from} to {to}"))?;
-        let file = env.fs.open(&dir.join(&to), Open::Write).during(|| format!("open {to}"))?;
+        let renamed = env.fs.rename(&dir.join(&from), &dir.join(&to)).during(|| format!("rename {from} to {to}"));
+        renamed.inspect_err(|_| self.remove(env, dir, old.number))?;
+        let file = env.fs.open(&dir.join(&to), Open::Write).during(|| format!("open {to}"));
+        let file = file.inspect_err(|_| self.remove(env, dir, number))?;
         let used = old.closed.get().map_or(old.first, |end| end.offset);
         let filled = PAGE + used.max(old.written).min(old.limit()) - old.first;
         let (length, reserved) = (old.length(), PAGE + old.reserved.min(old.limit()) - old.first);
@@ -337,7 +342,7 @@ impl SegmentMaker {
             false => Ok(()),
         });
         if let Err(refusal) = synced {
-            remove(env, dir, &name);
+            self.remove(env, dir, making.number);
             return Err(refusal);
         }
         let bytes = to - std::mem::replace(&mut making.filled, to);
@@ -397,9 +402,14 @@ impl SegmentMaker {
             })
         })();
         if made.is_err() {
-            remove(env, dir, &name);
+            self.remove(env, dir, number);
         }
         made
+    }
+
+    /// Removes a segment that is not referenced. If that fails, it is known to `left`.
+    pub(super) fn remove(&self, env: &Env, dir: &Path, number: u64) {
+        self.left.remove(&*env.fs, dir, StoreFileName::Segment(number));
     }
 
     /// Extends a segment that no frame has entered.
@@ -428,11 +438,6 @@ fn sync(file: &dyn File, name: &str) -> SegmentResult<()> {
 fn sync_named(env: &Env, dir: &Path, file: &dyn File, name: &str) -> SegmentResult<()> {
     sync(file, name)?;
     env.fs.sync_dir(dir).during(|| format!("sync the directory of {name}")).map_err(SegmentError::Sync)
-}
-
-/// Removes a file that is not referenced. If this fails too, the next open deletes it.
-fn remove(env: &Env, dir: &Path, name: &str) {
-    let _ = env.fs.remove(&dir.join(name));
 }
 
 /// Fills a range of a file with zeros.

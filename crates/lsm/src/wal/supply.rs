@@ -20,7 +20,6 @@
 //! is made like the first one of a store: reserved, with only its front written. Retired segments accumulate again over
 //! time.
 
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -28,7 +27,6 @@ use std::sync::{Arc, Mutex};
 use crate::env::Env;
 use crate::env::work::lock;
 use crate::error::Result;
-use crate::names::StoreFileName;
 use crate::planted;
 use crate::record::Seqno;
 
@@ -75,8 +73,6 @@ pub(super) struct SegmentSupply {
     wanted: AtomicBool,
     /// No frame in the ring has a lower seqno. Changes under the order lock.
     ring_oldest: AtomicU64,
-    /// True once a file could not be removed: what it holds stays on the disk until the next open.
-    has_left_files: AtomicBool,
 }
 
 impl SegmentSupply {
@@ -93,7 +89,6 @@ impl SegmentSupply {
             ready_wanted: AtomicUsize::new(LEAST_READY),
             wanted: AtomicBool::new(false),
             ring_oldest: AtomicU64::new(seqno),
-            has_left_files: AtomicBool::new(false),
         }
     }
 
@@ -483,8 +478,8 @@ impl SegmentSupply {
         Ok(Some(first))
     }
 
-    /// Removes all files kept for future writes: retired segments, the next ones, and one under construction. The log
-    /// makes new ones as needed.
+    /// Removes all files kept for future writes: retired segments, the next ones, and one under construction; and those
+    /// that could not be removed before. The log makes new ones as needed.
     pub(super) fn give_back<T>(&self, stream: &FrameStream<T>) {
         let mut retired = lock(&self.retired);
         if let Some(unfinished) = retired.unfinished.take() {
@@ -494,6 +489,7 @@ impl SegmentSupply {
         let next = stream.order.lock().take_next(0);
         next.iter().for_each(|next| self.remove(next.number));
         self.shed(stream, &mut retired, 0);
+        self.maker.left.retry(&*self.env.fs, &self.dir);
     }
 
     /// Removes the files kept beyond the next segment, or beyond the file that it can be made of, since commits may
@@ -516,7 +512,7 @@ impl SegmentSupply {
     pub(super) fn oldest_seqno<T>(&self, stream: &FrameStream<T>) -> Option<Seqno> {
         let retired = lock(&self.retired);
         let order = stream.order.lock();
-        if self.has_left_files.load(Ordering::Relaxed) {
+        if !self.maker.left.is_empty() {
             return Some(0);
         }
         let segments = order.live.iter().chain(&retired.segments).filter_map(|segment| segment.contents(order.end));
@@ -553,12 +549,9 @@ impl SegmentSupply {
         Ok(())
     }
 
-    /// Removes a segment that is not referenced. If that fails, the next open deletes it.
+    /// Removes a segment that is not referenced. If that fails, `give_back` tries again, and so does the next open.
     fn remove(&self, number: u64) {
-        let removed = self.env.fs.remove(&self.dir.join(StoreFileName::Segment(number).to_string()));
-        if removed.is_err_and(|error| error.kind() != ErrorKind::NotFound) {
-            self.has_left_files.store(true, Ordering::Relaxed);
-        }
+        self.maker.remove(&self.env, &self.dir, number);
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use waxseal_lsm::db::{At, Db, Family, OldestSeqnos, Parts};
-use waxseal_lsm::env::sim::SimFs;
+use waxseal_lsm::env::sim::{Fault, SimFs};
 use waxseal_lsm::error::ErrorKind;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
 use waxseal_lsm::record::Seqno;
@@ -219,4 +219,60 @@ fn a_value_file_counts_by_its_own_values() {
     while db.step().unwrap() {}
     assert_eq!(check(&sim, &dir, &db), OldestSeqnos::default());
     assert!(last > 4);
+}
+
+/// Runs calls that write and remove files of each kind, whatever they return.
+fn run_all(db: &Db, dice: u64) {
+    for n in 0..60 {
+        let mark = format!("[mark {:012}]", db.metrics().visible_seqno + 1);
+        let value = mark.repeat(if n % 20 == 0 { 110 } else { 10 });
+        let _ = put(db, &default(db), format!("{:04}", (n + dice) % 40).as_bytes(), value.as_bytes(), Durability::Os);
+        let _ = db.step();
+    }
+    let _ = db.flush();
+    let _ = db.compact(&default(db), &ALL);
+    let _ = db.erase_log();
+    let _ = db.settle();
+}
+
+/// Fails one step of a run, or all from one step on, and checks the promise afterwards. Then everything can be erased,
+/// so the store knows each file that it could not remove.
+fn fail_each_step(settings: &Settings, lasts: bool, stride: usize) {
+    let (sim, dir) = sim(18);
+    let db = open_with(&sim, &dir, settings.clone());
+    (0..4).for_each(|round| run_all(&db, round));
+    db.close().unwrap();
+    for step in (0..).step_by(stride) {
+        let sim = sim.fork();
+        let db = open_with(&sim, &dir, settings.clone());
+        let fault = Fault::Error(std::io::ErrorKind::PermissionDenied);
+        if lasts {
+            sim.fail_from(sim.steps() + step, fault)
+        } else {
+            sim.fail_at(sim.steps() + step, fault)
+        }
+        run_all(&db, 7);
+        let is_over = sim.steps() < step;
+        let has_occurred = sim.clear_faults();
+        match db.oldest_seqnos() {
+            Err(error) => assert_eq!(*error.kind(), ErrorKind::Halted, "step {step}"),
+            Ok(_) => {
+                check(&sim, &dir, &db);
+                db.set_settings(Settings { trash_bytes: 0, ..settings.clone() }).unwrap();
+                db.erase_log().unwrap();
+                while db.step().unwrap() {}
+                assert_eq!(db.oldest_seqnos().unwrap(), OldestSeqnos::default(), "step {step}");
+                assert_eq!(least_mark(&sim, &dir, &db), None, "step {step}");
+            }
+        }
+        if is_over || !has_occurred {
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_failure_at_any_step_hides_no_old_record() {
+    fail_each_step(&with_trash(8_000), false, 1);
+    fail_each_step(&with_trash(8_000), true, 1);
 }

@@ -11,6 +11,7 @@ use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::env::{Env, Fs};
 use waxseal_lsm::error::Result;
 use waxseal_lsm::ledger::Ledger;
+use waxseal_lsm::left_files::LeftFiles;
 use waxseal_lsm::options::{CfOptions, Compression};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::record::{Kind, MAX_SEQNO, Seqno};
@@ -69,6 +70,7 @@ impl Pass {
         let job = CompactionJob {
             env: &self.env,
             dir: Path::new(DIR),
+            left: &LeftFiles::default(),
             store: None,
             companions: &companions,
             family: 0,

@@ -19,6 +19,7 @@ use waxseal_lsm::compaction::{Rules, Splitter};
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::env::{Env, Fs};
 use waxseal_lsm::ledger::Ledger;
+use waxseal_lsm::left_files::LeftFiles;
 use waxseal_lsm::options::{CfOptions, Compression};
 use waxseal_lsm::order::Order;
 use waxseal_lsm::seam::Companions;
@@ -86,6 +87,7 @@ fn pass(protector: Arc<dyn Companions>, records: &[Owned], shown: Vec<Owned>) ->
     let job = CompactionJob {
         env: &env,
         dir: Path::new(DIR),
+        left: &LeftFiles::default(),
         store: None,
         companions: &protector,
         family: 0,

@@ -371,7 +371,7 @@ impl Db {
     /// Returns how far back the records reach that a store holds outside of its current tables and blob files:
     /// `OldestSeqnos`. Costs a listing of the directory and, if the change feed keeps log, a read of one frame.
     ///
-    /// Errors: `ReadOnly` for a store that was opened read-only; `Corruption` of a kept log segment; `Io`.
+    /// Errors: `ReadOnly` for a store that was opened read-only; `Halted`; `Corruption` of a kept log segment; `Io`.
     pub fn oldest_seqnos(&self) -> Result<OldestSeqnos> {
         let (inner, _) = self.writable()?;
         erasure::oldest_seqnos(inner.flusher())

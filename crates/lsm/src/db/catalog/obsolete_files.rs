@@ -9,8 +9,9 @@
 //!        Calls that promise the removal of files they made obsolete also do it (a compaction, a drop, `settle`,
 //!        `close`). An edit does not, because the log lane and writers that wait for a flush must not be delayed. An
 //!        open does not either. A read-only store frees only memory, because the files belong to the writing process.
-//! Crash: files that no version names, which the next open removes. The same holds for a file that cannot be removed.
-//!        The next open keeps files that already have the name of a kept table.
+//! Crash: files that no version names, which the next open removes. It keeps files that already have the name of a kept
+//!        table.
+//! Fails: a file that cannot be removed is known to `StoreContext::left`, and is tried again by `remove_all`.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -75,7 +76,7 @@ impl ObsoleteFiles {
         true
     }
 
-    /// Removes the file of an obsolete object. If that fails, the next open removes it.
+    /// Removes the file of an obsolete object. If that fails, it is known as a left file before it leaves the lists.
     fn remove(&self, context: &StoreContext, name: StoreFileName) {
         context.remove_file(name);
         match name {
@@ -97,19 +98,21 @@ impl ObsoleteFiles {
         let is_set_aside = |name: &String| {
             matches!(StoreFileName::parse(name), Some(StoreFileName::Cut(_) | StoreFileName::Damaged(_)))
         };
-        let is_unknown =
-            self.leftovers.hold_records() || context.counters.has_left_files() || names.iter().any(is_set_aside);
+        let is_unknown = self.leftovers.hold_records() || !context.left.is_empty() || names.iter().any(is_set_aside);
         Ok(if is_unknown { Some(0) } else { unnamed.into_iter().chain(of_feed).chain(kept).min() })
     }
 
     /// Removes kept tables beyond the present budget.
     pub(in crate::db) fn trim_trash(&self, context: &StoreContext) {
+        let _one_at_a_time = lock(&self.removing);
         self.trash.shorten(context);
     }
 
     /// Frees and removes all obsolete objects. All objects that were obsolete at the call are gone when it returns,
-    /// whichever thread removes them.
+    /// whichever thread removes them, apart from files that cannot be removed. Those that could not be removed before are
+    /// tried again.
     pub(in crate::db) fn remove_all(&self, context: &StoreContext) {
+        context.retry_removals();
         while self.remove_one(context) {}
     }
 
@@ -120,6 +123,7 @@ impl ObsoleteFiles {
 
     /// Removes the oldest kept table, because the disk is full. Returns true if this freed space.
     pub(in crate::db) fn make_room(&self, context: &StoreContext) -> bool {
+        let _one_at_a_time = lock(&self.removing);
         self.trash.make_room(context)
     }
 }
@@ -188,13 +192,14 @@ impl Trash {
         trash
     }
 
-    /// Takes over an obsolete table file. A file that can be neither renamed nor removed is removed by the next open.
+    /// Takes over an obsolete table file. A file that can be neither renamed nor removed is removed later.
     fn take(&self, context: &StoreContext, table: &TableMeta) {
         let (number, size, oldest) = (table.number, table.size, table.oldest_seqno());
         let [from, to] = [StoreFileName::Table(number), StoreFileName::Trash(number)];
         let is_kept = size <= context.settings.current().trash_bytes;
         if !is_kept || context.env.fs.rename(&context.path(from), &context.path(to)).is_err() {
-            return context.remove_file(from);
+            context.remove_file(from);
+            return;
         }
         self.keep(context, KeptTable { number, size, oldest });
     }
@@ -203,7 +208,7 @@ impl Trash {
     fn make_room(&self, context: &StoreContext) -> bool {
         let oldest = || lock(&self.held).pop_front();
         let mut files = std::iter::from_fn(oldest).map(|kept| StoreFileName::Trash(kept.number));
-        files.any(|name| context.env.fs.remove(&context.path(name)).is_ok())
+        files.any(|name| context.remove_file(name))
     }
 
     fn keep(&self, context: &StoreContext, kept: KeptTable) {
@@ -224,7 +229,9 @@ impl Trash {
             over.push(kept.number);
         }
         drop(held);
-        over.into_iter().for_each(|number| context.remove_file(StoreFileName::Trash(number)));
+        for number in over {
+            context.remove_file(StoreFileName::Trash(number));
+        }
     }
 
     /// Returns the least seqno of a record in the kept tables.

@@ -684,6 +684,7 @@ impl Compactor {
         CompactionJob {
             env: &self.context().env,
             dir: &self.context().dir,
+            left: &self.context().left,
             store: self.context().store,
             companions: &self.context().companions,
             family: family.id(),

@@ -19,6 +19,7 @@ use crate::db::state::family::{Family, Generation, TableHandle, View};
 use crate::env::Env;
 use crate::error::{Damage, Error, Result, Verdict};
 use crate::ledger::Ledger;
+use crate::left_files::LeftFiles;
 use crate::lost_range::LostRange;
 use crate::options::Compression;
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
@@ -30,6 +31,8 @@ use crate::values::BlobBuffer;
 pub(in crate::db) struct Level0<'a> {
     pub(in crate::db) env: &'a Env,
     pub(in crate::db) dir: &'a Path,
+    /// Knows the files that could not be removed.
+    pub(in crate::db) left: &'a LeftFiles,
     pub(in crate::db) store: Option<Uid>,
     pub(in crate::db) companions: &'a Arc<dyn Companions>,
     /// The families that may receive rows.
@@ -53,6 +56,7 @@ impl<'s> Level0<'s> {
         Level0 {
             env: &catalog.context().env,
             dir: &catalog.context().dir,
+            left: &catalog.context().left,
             store: catalog.context().store,
             companions: &catalog.context().companions,
             families,
@@ -79,6 +83,7 @@ impl<'s> Level0<'s> {
         CompactionJob {
             env: self.env,
             dir: self.dir,
+            left: self.left,
             store: self.store,
             companions: self.companions,
             family: family.id(),

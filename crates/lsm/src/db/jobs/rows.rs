@@ -52,7 +52,7 @@ pub(super) fn remove_tables(level0: &Level0<'_>, family: &Family, tables: &[Tabl
     for meta in tables {
         let values = meta.values.iter().filter(is_new).map(|values| StoreFileName::Values(values.file.number));
         for name in [StoreFileName::Table(meta.number)].into_iter().chain(values) {
-            let _ = level0.env.fs.remove(&level0.dir.join(name.to_string()));
+            level0.left.remove(&*level0.env.fs, level0.dir, name);
         }
     }
 }

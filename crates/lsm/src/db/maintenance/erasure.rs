@@ -35,8 +35,9 @@ pub struct OldestSeqnos {
     pub log: Option<Seqno>,
     /// Of records in segments that the change feed keeps.
     pub kept_log: Option<Seqno>,
-    /// Of records in files that no version names: held by cursors, snapshots, backups or the change feed, waiting for
-    /// their removal, kept as trash, or set aside by a recovery or a repair.
+    /// Of records in files that no version names: value files of memtables; files that cursors, snapshots, backups or the
+    /// change feed hold, that wait for their removal, could not be removed, are kept as trash, or that a recovery or a
+    /// repair has set aside.
     pub obsolete_files: Option<Seqno>,
     /// Of the oldest snapshot. Versions of this seqno and below may be in tables for its sake.
     pub snapshots: Option<Seqno>,
@@ -59,6 +60,7 @@ pub(in crate::db) fn oldest_seqnos(flusher: &Flusher) -> Result<OldestSeqnos> {
     let kept_log = oldest_kept(flusher)?;
     let memtables = catalog.families().memtables.oldest_seqno(Generation::oldest_seqno);
     let obsolete_files = catalog.obsolete.oldest_seqno(context)?;
+    flusher.store_log().check_halted()?; // files of an edit that failed may be named or not
     Ok(OldestSeqnos { memtables, log, kept_log, obsolete_files, snapshots })
 }
 

@@ -41,6 +41,7 @@ use crate::env::Origin;
 use crate::env::work::lock;
 use crate::error::{Error, Result};
 use crate::expiry::ExpiryClock;
+use crate::left_files::LeftFiles;
 use crate::names::{StoreFileName, is_system_name};
 use crate::options::Settings;
 use crate::planted;
@@ -164,6 +165,7 @@ pub(super) fn start(
         cache: opened.cache,
         pace: WriteRate::new(settings.background_bytes_per_second),
         counters: Counters::default(),
+        left: LeftFiles::default(),
         notifier,
         env: parts.env,
         settings: LiveSettings::new(settings),

@@ -20,6 +20,7 @@ use crate::db::jobs::flush::write_level0;
 use crate::db::jobs::level0::Level0;
 use crate::db::state::family::{ApplyTarget, Family, TableHandle, ViewDelta};
 use crate::error::{Error, Result};
+use crate::left_files::LeftFiles;
 use crate::lost_range::LostRange;
 use crate::planted;
 use crate::record::{Kind, Record, Seqno};
@@ -183,6 +184,7 @@ impl Replay<'_> {
         let level0 = Level0 {
             env: opening.env(),
             dir: opening.dir,
+            left: &LeftFiles::default(), // after an error the open fails, and the next one removes them
             store: Some(self.store),
             companions,
             families: &self.families,

@@ -1,7 +1,6 @@
 //! The facts of an open store that every owner needs, and the two means to reach threads and listeners. Every other
 //! owner is above it.
 
-use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -12,6 +11,7 @@ use crate::compaction::WriteRate;
 use crate::db::notify::lanes::LaneSignals;
 use crate::db::notify::notifier::Notifier;
 use crate::env::Env;
+use crate::left_files::LeftFiles;
 use crate::names::StoreFileName;
 use crate::seam::{Companions, Protection};
 use crate::sst::Cache;
@@ -41,6 +41,8 @@ pub(crate) struct StoreContext {
     pub(crate) cache: Arc<Cache>,
     pub(in crate::db) pace: WriteRate,
     pub(in crate::db) counters: Counters,
+    /// The files that could not be removed, except those of the log.
+    pub(in crate::db) left: LeftFiles,
     pub(in crate::db) lanes: Arc<LaneSignals>,
     pub(in crate::db) notifier: Arc<Notifier>,
 }
@@ -61,12 +63,15 @@ impl StoreContext {
         self.env.clock.monotonic_nanos()
     }
 
-    /// Removes a file that no version names. If that fails, the next open removes it.
-    pub(in crate::db) fn remove_file(&self, name: StoreFileName) {
-        let removed = self.env.fs.remove(&self.path(name));
-        if removed.is_err_and(|error| error.kind() != ErrorKind::NotFound) {
-            self.counters.left_file();
-        }
+    /// Removes a file that no version names. If that fails, `retry_removals` tries again, and so does the next open.
+    /// Returns true if the file was removed.
+    pub(in crate::db) fn remove_file(&self, name: StoreFileName) -> bool {
+        self.left.remove(&*self.env.fs, &self.dir, name)
+    }
+
+    /// Tries again to remove the files that could not be removed. Returns true if it removed one.
+    pub(in crate::db) fn retry_removals(&self) -> bool {
+        self.left.retry(&*self.env.fs, &self.dir)
     }
 
     pub(crate) fn path(&self, name: StoreFileName) -> PathBuf {

@@ -1,7 +1,7 @@
 //! Counters of background work.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::compaction::output::{FilterCounts, PassResult};
 
@@ -35,7 +35,6 @@ pub(crate) struct Counters {
     pub(in crate::db) dropped_bytes: AtomicU64,
     /// Bytes of the files that a running backup or checkpoint still keeps.
     pub(in crate::db) pinned_bytes: Arc<AtomicU64>,
-    files_left: AtomicBool,
 }
 
 impl Counters {
@@ -91,16 +90,6 @@ impl Counters {
     pub(crate) fn dropped(&self, tables: u64, bytes: u64) {
         self.dropped_tables.fetch_add(tables, Ordering::Relaxed);
         self.dropped_bytes.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    /// Notes that a file that no version names could not be removed. It exists until the next open.
-    pub(crate) fn left_file(&self) {
-        self.files_left.store(true, Ordering::Relaxed);
-    }
-
-    /// Returns true if a file that no version names could not be removed.
-    pub(crate) fn has_left_files(&self) -> bool {
-        self.files_left.load(Ordering::Relaxed)
     }
 
     pub(crate) fn rotated(&self) {

@@ -131,6 +131,7 @@ impl BlobSeparator {
             let making = BlobSetup {
                 env: &catalog.context().env,
                 dir: &catalog.context().dir,
+                left: &catalog.context().left,
                 compression: options.compression,
                 properties: &options.table_properties,
                 new_number: &new_number,
