@@ -237,8 +237,9 @@ impl Db {
     /// the change feed keeps stays, and so do replaced tables that `trash_bytes` keeps; [`Db::oldest_seqnos`] returns
     /// how far back these reach.
     ///
-    /// All commits before the call are durable when it returns. Other threads may write meanwhile; a segment that they
-    /// still need is erased by a later call. Costs a flush and about six fsyncs. Errors: those of [`Db::flush`].
+    /// All commits before the call are durable when it returns, and erased records do not come back after a loss of
+    /// power. Other threads may write meanwhile; a segment that they still need is erased by a later call. Costs a flush
+    /// and about eight fsyncs. Errors: those of [`Db::flush`].
     pub fn erase_log(&self) -> Result<()> {
         self.inner.check_open()?;
         self.inner.engine.erase_log()

@@ -11,6 +11,7 @@ use std::str::FromStr;
 use crate::checksum::Uid;
 use crate::codec::{Reader, put_bytes, put_varint};
 use crate::error::{Error, ErrorKind, Result};
+use crate::frame::PAGE_BYTES;
 use crate::names::StoreFileName;
 use crate::record::{MAX_SEQNO, Seqno};
 use crate::sst::Expected;
@@ -93,6 +94,11 @@ impl KeptSegment {
     /// Returns the name of its file.
     pub fn name(&self) -> StoreFileName {
         StoreFileName::Segment(self.number)
+    }
+
+    /// Returns the length of its file up to the end of its frames.
+    pub fn file_bytes(&self) -> u64 {
+        PAGE_BYTES as u64 + self.bytes()
     }
 
     /// Returns the number of log bytes in it.

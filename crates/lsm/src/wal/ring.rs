@@ -280,6 +280,11 @@ impl TailRing {
         }
     }
 
+    /// Makes what was stored durable.
+    pub(super) fn sync(&self) -> Result<()> {
+        self.file.sync_data().during(|| format!("sync {}", StoreFileName::Ring(self.number)))
+    }
+
     /// Copies log bytes out of the ring. They must be whole and not yet drained.
     pub(super) fn load(&self, offset: u64, out: &mut [u8]) {
         let Some(mapped) = &self.mapped else { return };

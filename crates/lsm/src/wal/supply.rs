@@ -421,7 +421,7 @@ impl SegmentSupply {
         drop(order);
         for segment in kept {
             if let Some(end) = segment.closed.get() {
-                let _ = segment.file.set_len(PAGE + end.offset - segment.first);
+                let _ = segment.file.set_len(PAGE + end.offset - segment.first); // `erase_log` tries again
             }
         }
     }
@@ -521,14 +521,19 @@ impl SegmentSupply {
         oldest.filter(|oldest| *oldest < order.next_seqno)
     }
 
-    /// Overwrites the frames in the ring that the log does not need any more. Commits wait meanwhile: about 0.2 ms for
-    /// a ring of 4 MiB.
+    /// Overwrites the frames in the ring that the log does not need any more, durably. Commits wait meanwhile: about
+    /// 0.2 ms for a ring of 4 MiB.
     pub(super) fn erase_ring<T>(&self, stream: &FrameStream<T>) -> Result<()> {
         stream.drain()?;
+        self.overwrite_ring(stream);
+        if stream.ring.capacity == 0 { Ok(()) } else { stream.ring.sync() }
+    }
+
+    fn overwrite_ring<T>(&self, stream: &FrameStream<T>) {
         let order = stream.order.lock();
         let capacity = stream.ring.capacity;
         if capacity == 0 {
-            return Ok(());
+            return;
         }
         let (from, to) = (order.kept % capacity, order.end.next_multiple_of(8) % capacity);
         let is_full = order.end - order.kept >= capacity;
@@ -546,7 +551,6 @@ impl SegmentSupply {
         let oldest = holder.and_then(|segment| segment.entered.get()).copied();
         let oldest = if order.kept == order.end { Some(order.next_seqno) } else { oldest };
         self.ring_oldest.store(oldest.unwrap_or(0), Ordering::Relaxed);
-        Ok(())
     }
 
     /// Removes a segment that is not referenced. If that fails, `give_back` tries again, and so does the next open.

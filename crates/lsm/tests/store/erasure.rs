@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use waxseal_lsm::db::{At, Db, Family, OldestSeqnos, Parts};
-use waxseal_lsm::env::sim::{Fault, SimFs};
+use waxseal_lsm::env::sim::{Crash, Fault, Loss, SimFs};
 use waxseal_lsm::error::ErrorKind;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
 use waxseal_lsm::record::Seqno;
@@ -221,6 +221,27 @@ fn a_value_file_counts_by_its_own_values() {
     assert!(last > 4);
 }
 
+#[test]
+fn what_was_erased_stays_erased_after_a_loss_of_power() {
+    let (sim, dir) = sim(16);
+    let db = open_with(&sim, &dir, settings());
+    let mut last = 0;
+    for n in 0..600 {
+        put_marked(&db, n % 100, if n % 10 == 0 { 2000 } else { 200 }, &mut last);
+        while db.step().unwrap() {}
+    }
+    db.compact(&default(&db), &ALL).unwrap();
+    assert!(least_mark(&sim, &dir, &db).is_some());
+    db.erase_log().unwrap();
+    assert_eq!(db.oldest_seqnos().unwrap(), OldestSeqnos::default());
+    let random = (0..8).map(|seed| Loss::Random { seed });
+    for loss in [Loss::DurableOnly, Loss::KeepAll, Loss::Names, Loss::Data].into_iter().chain(random) {
+        let after = sim.fork();
+        after.reboot(Crash::Machine(loss));
+        assert_eq!(least_mark(&after, &dir, &db), None, "{loss:?}");
+    }
+}
+
 /// Runs calls that write and remove files of each kind, whatever they return.
 fn run_all(db: &Db, dice: u64) {
     for n in 0..60 {
@@ -275,4 +296,36 @@ fn fail_each_step(settings: &Settings, lasts: bool, stride: usize) {
 fn a_failure_at_any_step_hides_no_old_record() {
     fail_each_step(&with_trash(8_000), false, 1);
     fail_each_step(&with_trash(8_000), true, 1);
+}
+
+#[test]
+fn old_frames_behind_those_of_a_kept_segment_count() {
+    let (sim, dir) = sim(17);
+    let db = open_with(&sim, &dir, settings());
+    (0..4).for_each(|round| run_all(&db, round)); // segments are used again
+    db.close().unwrap();
+    let mut reached = BTreeSet::new();
+    for step in 0.. {
+        let sim = sim.fork();
+        let db = open_with(&sim, &dir, settings());
+        db.keep_log_for("copy", None).unwrap();
+        sim.crash_at(sim.steps() + step);
+        (7..9).for_each(|round| run_all(&db, round));
+        let has_crashed = sim.is_crashed();
+        drop(db);
+        sim.reboot(Crash::Machine(if step % 2 == 0 { Loss::KeepAll } else { Loss::DurableOnly }));
+        let db = open_with(&sim, &dir, settings());
+        while db.step().unwrap() {}
+        reached.insert(check(&sim, &dir, &db).kept_log == Some(0));
+        db.erase_log().unwrap();
+        assert_ne!(check(&sim, &dir, &db).kept_log, Some(0), "step {step}");
+        let after = sim.fork();
+        after.reboot(Crash::Machine(Loss::DurableOnly));
+        let least = least_mark(&after, &dir, &db);
+        assert!(least.is_none_or(|(mark, _)| Some(mark) >= db.oldest_seqnos().unwrap().kept_log), "step {step}");
+        if !has_crashed {
+            break;
+        }
+    }
+    assert_eq!(reached, BTreeSet::from([false, true]));
 }

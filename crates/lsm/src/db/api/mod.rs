@@ -379,8 +379,9 @@ impl Db {
 
     /// Flushes all memtables, and erases what the log's files hold beyond the records that memtables or the change feed
     /// need: continues the log in a fresh file, removes the files kept for future writes, and overwrites the old frames
-    /// in the tail ring. Other threads may write meanwhile; a commit waits for less than a millisecond more than
-    /// beside a flush. Costs the flush and about six fsyncs. Errors: those of `flush`.
+    /// in the tail ring. Erased records do not come back after a loss of power. Other threads may write meanwhile; a
+    /// commit waits for less than a millisecond more than beside a flush. Costs the flush and about eight fsyncs. Errors:
+    /// those of `flush`.
     ///
     /// `oldest_seqnos` returns what is left. A segment that is still needed when other threads write is erased by a
     /// later call.

@@ -5,12 +5,19 @@
 //!        frames.
 //! Holds: a record that moves from one holder to the next is never missed, because log, kept log, memtables and
 //!        obsolete files are read in this order. Records in current tables are not counted.
-//! Crash: as for a flush and a trim of the log (`log_retirement.rs`).
+//! Crash: as for a flush and a trim of the log (`log_retirement.rs`). Erased bytes do not come back after a loss of
+//!        power: `erase_log` syncs the ring, the cut segments and the directory.
+
+use std::io::ErrorKind;
+use std::sync::Arc;
 
 use crate::db::jobs::job_lock::Flusher;
+use crate::db::state::context::StoreContext;
 use crate::db::state::family::Generation;
-use crate::error::Result;
+use crate::env::{File, Open};
+use crate::error::{IoContext, Result};
 use crate::record::Seqno;
+use crate::version::KeptSegment;
 use crate::wal::LogCursor;
 
 /// How far back the records reach that a store holds outside of its current tables and blob files: the least seqno of a
@@ -22,10 +29,7 @@ use crate::wal::LogCursor;
 /// file of the store has it. The manifest's keys, which are bounds of tables and ranges, and its items of value files do
 /// not count, and neither do the blocks of removed files.
 ///
-/// Some holders are not counted yet, each of them rare: files that a failed job,
-/// or a log segment used again, was not able to remove; and old frames behind the last one of a segment that the feed
-/// keeps, after a crash while it was handed over. `erase_log` syncs neither the ring nor the directory: after a loss of
-/// power the erased bytes may be back until the next open for writing.
+/// After a loss of power, files that were removed since the last `erase_log` may be back until the next open for writing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OldestSeqnos {
     /// Of records in memtables, in those too that cursors and snapshots hold.
@@ -64,9 +68,15 @@ pub(in crate::db) fn oldest_seqnos(flusher: &Flusher) -> Result<OldestSeqnos> {
     Ok(OldestSeqnos { memtables, log, kept_log, obsolete_files, snapshots })
 }
 
-/// Returns the seqno of the first frame that the change feed keeps.
+/// Returns the seqno of the first frame that the change feed keeps; 0 if a segment has bytes behind its frames, which may
+/// be older frames.
 fn oldest_kept(flusher: &Flusher) -> Result<Option<Seqno>> {
     let (context, feed) = (flusher.context(), &flusher.catalog().feed);
+    for kept in feed.view().state.segments.values() {
+        if open_longer(context, kept)?.is_some() {
+            return Ok(Some(0));
+        }
+    }
     let first = || feed.view().state.segments.values().next().copied();
     while let Some(kept) = first() {
         let read = || {
@@ -81,13 +91,37 @@ fn oldest_kept(flusher: &Flusher) -> Result<Option<Seqno>> {
     Ok(None)
 }
 
-/// Flushes all memtables and erases the log before them.
+/// Opens a kept segment that has bytes behind its frames: a crash came between the edit that keeps it and the cut, or
+/// undid the cut. `None` if the segment ends with its frames, or if the feed has released it meanwhile.
+fn open_longer(context: &StoreContext, kept: &KeptSegment) -> Result<Option<Arc<dyn File>>> {
+    let opened = context.env.fs.open(&context.path(kept.name()), Open::Write);
+    let longer = opened.and_then(|file| Ok((file.len()? > kept.file_bytes()).then_some(file)));
+    match longer {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        longer => longer.during(|| format!("looking at {}", kept.name())),
+    }
+}
+
+/// Cuts off what kept segments have behind their frames.
+fn cut_kept_segments(flusher: &Flusher) -> Result<()> {
+    let context = flusher.context();
+    for kept in flusher.catalog().feed.view().state.segments.values() {
+        if let Some(file) = open_longer(context, kept)? {
+            let cut = file.set_len(kept.file_bytes()).and_then(|()| file.sync_data());
+            cut.during(|| format!("shortening {}", kept.name()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Flushes all memtables and erases the log before them, durably.
 pub(in crate::db) fn erase_log(flusher: &Flusher) -> Result<()> {
     let _job = flusher.job()?;
     flusher.write_path().rotate_log()?; // first, so that the segments before hold no record that is not flushed
     let through = flusher.write_path().freeze(&|_| true)?;
     flusher.flush_frozen(&|_| true, through)?;
     flusher.write_path().erase_log()?;
+    cut_kept_segments(flusher)?;
     flusher.catalog().remove_obsolete_files();
-    Ok(())
+    flusher.store_log().sync_names() // so that no removed file is back after a loss of power
 }
