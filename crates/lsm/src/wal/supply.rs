@@ -590,6 +590,7 @@ mod tests {
     use super::*;
     use crate::batch::Batch;
     use crate::env::SimFs;
+    use crate::env::sim::Fault;
     use crate::identity::StoreIdentity;
     use crate::options::{MIB, Settings};
     use crate::record::Kind;
@@ -690,6 +691,30 @@ mod tests {
         let (segment, _) = again.unwrap();
         let left_at = segment.closed.get().unwrap().offset;
         assert!(segment.written < segment.limit() && left_at + PAGE >= segment.limit(), "{left_at} of {segment:?}");
+    }
+
+    #[test]
+    fn a_segment_that_cannot_be_used_again_is_removed() {
+        for failing_step in [0, 1] {
+            let (sim, mut tried) = (SimFs::new(1), false);
+            live_on(&sim, 0, (2600, 0), |wal, _| {
+                let below = wal.synced().offset.min(wal.taken_up_to());
+                let Some(retirable) = wal.retirable(below).filter(|_| !tried) else { return };
+                wal.recycle(&retirable.segments);
+                let mut retired = lock(&wal.supply.retired);
+                let (first, length) = (wal.stream.order.lock().next_first(), wal.stream.limits.segment_bytes);
+                if fitting(&retired, length).is_none() {
+                    return;
+                }
+                tried = true;
+                sim.fail_at(sim.steps() + failing_step, Fault::Error(std::io::ErrorKind::PermissionDenied));
+                assert!(wal.supply.make(&wal.stream, &mut retired, first, length).is_err() && sim.clear_faults());
+                let known = wal.stream.order.lock().live.len() + retired.segments.len();
+                let unfinished = usize::from(retired.unfinished.is_some());
+                assert_eq!(sim.files("/log").len(), known + unfinished + 1, "and the ring: step {failing_step}");
+            });
+            assert!(tried);
+        }
     }
 
     #[test]
