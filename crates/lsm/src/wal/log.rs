@@ -534,7 +534,7 @@ impl<T> Wal<T> {
     }
 
     /// Overwrites the frames in the ring that the log does not need any more, durably. Commits wait meanwhile: about
-    /// 0.2 ms for a ring of 4 MiB. Errors: `Io`; the log remains usable.
+    /// 0.2 ms for a ring of 4 MiB. Errors: `Io`; the log has halted.
     pub fn erase_ring(&self) -> Result<()> {
         self.supply.erase_ring(&self.stream)
     }

@@ -2,11 +2,13 @@
 //! the bytes on the simulated disk show what is left.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::path::Path;
 
 use waxseal_lsm::db::{At, Db, Family, OldestSeqnos, Parts};
+use waxseal_lsm::env::Env;
 use waxseal_lsm::env::sim::{Crash, Fault, Loss, SimFs};
-use waxseal_lsm::error::ErrorKind;
+use waxseal_lsm::error::{ErrorKind, Result};
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
 use waxseal_lsm::record::Seqno;
 use waxseal_testing::store::*;
@@ -16,8 +18,11 @@ fn family_options() -> CfOptions {
 }
 
 fn open_with(sim: &SimFs, dir: &Path, settings: Settings) -> Db {
-    let parts = Parts { families: vec![("default".into(), family_options())], ..parts(sim.env(sim.steps())) };
-    Db::open(dir, settings, parts).unwrap()
+    try_open_on(sim.env(sim.steps()), dir, settings).unwrap()
+}
+
+fn try_open_on(env: Env, dir: &Path, settings: Settings) -> Result<Db> {
+    Db::open(dir, settings, Parts { families: vec![("default".into(), family_options())], ..parts(env) })
 }
 
 fn with_trash(trash_bytes: u64) -> Settings {
@@ -266,7 +271,7 @@ fn fail_each_step(settings: &Settings, lasts: bool, stride: usize) {
     for step in (0..).step_by(stride) {
         let sim = sim.fork();
         let db = open_with(&sim, &dir, settings.clone());
-        let fault = Fault::Error(std::io::ErrorKind::PermissionDenied);
+        let fault = Fault::Error(io::ErrorKind::PermissionDenied);
         if lasts {
             sim.fail_from(sim.steps() + step, fault)
         } else {
@@ -328,4 +333,36 @@ fn old_frames_behind_those_of_a_kept_segment_count() {
         }
     }
     assert_eq!(reached, BTreeSet::from([false, true]));
+}
+
+#[test]
+fn an_erasure_that_failed_is_completed_later_or_has_halted_the_store() {
+    let (sim, dir) = sim(19);
+    let (db, mut last) = (open_with(&sim, &dir, settings()), 0);
+    put_marked(&db, 1, 100, &mut last);
+    db.close().unwrap();
+    let (mut is_ring_reached, mut halted) = (false, BTreeSet::new());
+    for step in 0.. {
+        let sim = sim.fork();
+        let db = open_with(&sim, &dir, settings());
+        let mut last = db.metrics().visible_seqno;
+        put_marked(&db, 2, 100, &mut last);
+        sim.fail_at(sim.steps() + step, Fault::Error(io::ErrorKind::PermissionDenied));
+        let error = db.erase_log().err().map_or_else(String::new, |error| error.to_string());
+        if !sim.clear_faults() {
+            break;
+        }
+        let is_ring = error.contains("sync ") && error.contains(".ring");
+        is_ring_reached |= is_ring;
+        let again = db.erase_log();
+        halted.insert(again.is_err());
+        if is_ring || again.is_err() {
+            assert_kind(again, ErrorKind::Halted, "a second call");
+            assert_kind(put(&db, &default(&db), b"3", b"", Durability::Os), ErrorKind::Halted, "a put");
+        } else {
+            assert_eq!(check(&sim, &dir, &db), OldestSeqnos::default(), "step {step}: {error}");
+        }
+    }
+    assert!(is_ring_reached);
+    assert_eq!(halted, BTreeSet::from([false, true]));
 }

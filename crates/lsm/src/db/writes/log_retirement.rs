@@ -262,7 +262,7 @@ impl WritePath {
         self.catalog().install(edit, None)?;
         self.end_log_edit(log_edit);
         log.wal().give_back();
-        log.wal().erase_ring()
+        log.wal().erase_ring().inspect_err(|error| self.store_log().queue_halt(error))
     }
 
     /// Releases the log's spare segments after the disk became full, keeping the next segment. Returns true if this
