@@ -28,6 +28,14 @@ pub trait FsHook: Clone + Debug + Send + Sync + 'static {
     fn before_sync(&self, _path: &Path) -> io::Result<()> {
         Ok(())
     }
+    /// Called before a file is removed; an error fails the call.
+    fn before_remove(&self, _path: &Path) -> io::Result<()> {
+        Ok(())
+    }
+    /// Called after a file was renamed; an error fails the call, which has taken effect.
+    fn after_rename(&self, _from: &Path, _to: &Path) -> io::Result<()> {
+        Ok(())
+    }
     /// Called before a directory is synced; an error fails the call.
     fn before_sync_dir(&self, _dir: &Path) -> io::Result<()> {
         Ok(())
@@ -74,9 +82,11 @@ impl<H: FsHook> Fs for HookedFs<H> {
         Ok(Arc::new(HookedFile { inner, path: path.to_owned(), hook: self.hook.clone() }))
     }
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.called().rename(from, to)
+        self.called().rename(from, to)?;
+        self.hook.after_rename(from, to)
     }
     fn remove(&self, path: &Path) -> io::Result<()> {
+        self.hook.before_remove(path)?;
         self.called().remove(path)
     }
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {

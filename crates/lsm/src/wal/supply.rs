@@ -421,7 +421,7 @@ impl SegmentSupply {
         drop(order);
         for segment in kept {
             if let Some(end) = segment.closed.get() {
-                let _ = segment.file.set_len(PAGE + end.offset - segment.first); // `erase_log` tries again
+                let _ = segment.file.set_len(PAGE + end.offset - segment.first); // `erase_log` tries again, and syncs
             }
         }
     }

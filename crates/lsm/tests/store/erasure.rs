@@ -4,6 +4,8 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use waxseal_lsm::db::{At, Db, Family, OldestSeqnos, Parts};
 use waxseal_lsm::env::Env;
@@ -11,6 +13,7 @@ use waxseal_lsm::env::sim::{Crash, Fault, Loss, SimFs};
 use waxseal_lsm::error::{ErrorKind, Result};
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
 use waxseal_lsm::record::Seqno;
+use waxseal_testing::fs::{FsHook, HookedFs};
 use waxseal_testing::store::*;
 
 fn family_options() -> CfOptions {
@@ -23,6 +26,54 @@ fn open_with(sim: &SimFs, dir: &Path, settings: Settings) -> Db {
 
 fn try_open_on(env: Env, dir: &Path, settings: Settings) -> Result<Db> {
     Db::open(dir, settings, Parts { families: vec![("default".into(), family_options())], ..parts(env) })
+}
+
+/// Opens a store on a disk whose calls can fail.
+fn open_hooked(sim: &SimFs, dir: &Path, settings: Settings) -> (Db, FailOnce) {
+    let env = sim.env(sim.steps());
+    let (fs, hook) = HookedFs::<FailOnce>::new(env.fs.clone());
+    (try_open_on(Env { fs: Arc::new(fs), ..env }, dir, settings).unwrap(), hook)
+}
+
+/// Counts down the calls of three kinds, two of them for log segments. The call at which a count is 0 fails. A rename
+/// takes effect before it fails.
+#[derive(Clone, Debug)]
+struct FailOnce {
+    segment_syncs: Arc<AtomicI64>,
+    segment_removals: Arc<AtomicI64>,
+    renames: Arc<AtomicI64>,
+}
+
+impl Default for FailOnce {
+    fn default() -> FailOnce {
+        let [segment_syncs, segment_removals, renames] = [(); 3].map(|()| Arc::new(AtomicI64::new(-1)));
+        FailOnce { segment_syncs, segment_removals, renames }
+    }
+}
+
+fn is_segment(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "log")
+}
+
+fn count_down(calls: &AtomicI64) -> io::Result<()> {
+    match calls.fetch_sub(1, Ordering::Relaxed) {
+        0 => Err(io::ErrorKind::PermissionDenied.into()),
+        _ => Ok(()),
+    }
+}
+
+impl FsHook for FailOnce {
+    fn before_sync(&self, path: &Path) -> io::Result<()> {
+        if is_segment(path) { count_down(&self.segment_syncs) } else { Ok(()) }
+    }
+
+    fn before_remove(&self, path: &Path) -> io::Result<()> {
+        if is_segment(path) { count_down(&self.segment_removals) } else { Ok(()) }
+    }
+
+    fn after_rename(&self, _from: &Path, to: &Path) -> io::Result<()> {
+        if to.extension().is_some() { count_down(&self.renames) } else { Ok(()) }
+    }
 }
 
 fn with_trash(trash_bytes: u64) -> Settings {
@@ -324,10 +375,7 @@ fn old_frames_behind_those_of_a_kept_segment_count() {
         reached.insert(check(&sim, &dir, &db).kept_log == Some(0));
         db.erase_log().unwrap();
         assert_ne!(check(&sim, &dir, &db).kept_log, Some(0), "step {step}");
-        let after = sim.fork();
-        after.reboot(Crash::Machine(Loss::DurableOnly));
-        let least = least_mark(&after, &dir, &db);
-        assert!(least.is_none_or(|(mark, _)| Some(mark) >= db.oldest_seqnos().unwrap().kept_log), "step {step}");
+        check_after_power_loss(&sim, &dir, &db);
         if !has_crashed {
             break;
         }
@@ -365,4 +413,71 @@ fn an_erasure_that_failed_is_completed_later_or_has_halted_the_store() {
     }
     assert!(is_ring_reached);
     assert_eq!(halted, BTreeSet::from([false, true]));
+}
+
+/// Fills a store whose log uses segments again, and then keeps the log. Returns the last seqno.
+fn keep_segments_used_again(db: &Db, puts: u64) -> Seqno {
+    let mut last = 0;
+    for n in 0..900 {
+        put_marked(db, n % 100, 250, &mut last);
+        while db.step().unwrap() {}
+    }
+    assert!(db.metrics().wal.recycled > 0);
+    db.keep_log_for("copy", None).unwrap();
+    for n in 0..puts {
+        put_marked(db, n % 100, 250, &mut last);
+        while db.step().unwrap() {}
+    }
+    last
+}
+
+/// Checks the promise for the state of the disk after a loss of power, apart from the current tables.
+fn check_after_power_loss(sim: &SimFs, dir: &Path, db: &Db) {
+    let promised = db.oldest_seqnos().unwrap().oldest();
+    for loss in [Loss::DurableOnly, Loss::Names, Loss::Data] {
+        let after = sim.fork();
+        after.reboot(Crash::Machine(loss));
+        if let Some((mark, name)) = least_mark(&after, dir, db) {
+            assert!(
+                promised.is_some_and(|promised| promised <= mark),
+                "{loss:?}: {mark} is in {name}, not {promised:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_cut_of_a_kept_segment_outlives_a_loss_of_power() {
+    for puts in [10, 60, 200] {
+        let (sim, dir) = sim(20);
+        let db = open_with(&sim, &dir, settings());
+        keep_segments_used_again(&db, puts);
+        db.erase_log().unwrap();
+        assert!(db.oldest_seqnos().unwrap().kept_log.is_some_and(|oldest| oldest > 0));
+        check_after_power_loss(&sim, &dir, &db);
+    }
+}
+
+#[test]
+fn a_cut_that_was_not_synced_is_synced_by_the_next_erasure() {
+    let mut outcomes = BTreeSet::new();
+    for nth in 0.. {
+        let (sim, dir) = sim(20);
+        let (db, hook) = open_hooked(&sim, &dir, settings());
+        keep_segments_used_again(&db, 60);
+        hook.segment_syncs.store(nth, Ordering::Relaxed);
+        let erased = db.erase_log();
+        let has_failed = hook.segment_syncs.swap(-1, Ordering::Relaxed) < 0;
+        match db.erase_log() {
+            Err(error) => assert_eq!(*error.kind(), ErrorKind::Halted),
+            Ok(()) => {
+                outcomes.insert(erased.is_ok());
+                check_after_power_loss(&sim, &dir, &db);
+            }
+        }
+        if !has_failed {
+            break;
+        }
+    }
+    assert_eq!(outcomes, BTreeSet::from([false, true]));
 }

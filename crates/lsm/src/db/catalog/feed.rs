@@ -16,7 +16,7 @@
 //!        ingested. A segment is kept only after it is durable.
 //! Crash: the manifest as of the last edit. Files that it does not name are removed by the next open.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -51,6 +51,8 @@ pub(in crate::db) struct Feed {
     view: ArcSwap<FeedView>,
     readers: Mutex<Readers>,
     files: Mutex<FeedFiles>,
+    /// Numbers of the kept segments that end with their frames, durably.
+    cut: Mutex<BTreeSet<u64>>,
     jobs: Mutex<MarkingJobs>,
 }
 
@@ -136,7 +138,8 @@ impl Feed {
     /// Creates the owner of a read-only store, which keeps nothing.
     pub(in crate::db) fn of_reader(view: FeedView) -> Feed {
         let view = ArcSwap::from_pointee(view);
-        Feed { view, readers: Mutex::default(), files: Mutex::default(), jobs: Mutex::default() }
+        let (readers, files, cut, jobs) = Default::default();
+        Feed { view, readers, files, cut, jobs }
     }
 
     /// Shows the state that a read-only store has read anew.
@@ -186,6 +189,20 @@ impl Feed {
     /// Takes a file to be removed.
     pub(super) fn take_released(&self) -> Option<StoreFileName> {
         lock(&self.files).released.pop()
+    }
+
+    /// Returns the kept segments that may have older frames behind their own ones, now or after a loss of power.
+    pub(in crate::db) fn uncut_segments(&self) -> Vec<KeptSegment> {
+        let (view, mut cut) = (self.view(), lock(&self.cut));
+        let segments: BTreeMap<u64, KeptSegment> =
+            view.state.segments.values().map(|segment| (segment.number, *segment)).collect();
+        cut.retain(|number| segments.contains_key(number));
+        segments.into_values().filter(|segment| !cut.contains(&segment.number)).collect()
+    }
+
+    /// Notes that a kept segment ends with its frames, durably.
+    pub(in crate::db) fn note_cut(&self, segment: &KeptSegment) {
+        lock(&self.cut).insert(segment.number);
     }
 
     /// Returns the least seqno that a record may have in files that only the feed keeps or has released. 0 if that is

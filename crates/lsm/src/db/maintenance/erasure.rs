@@ -72,8 +72,10 @@ pub(in crate::db) fn oldest_seqnos(flusher: &Flusher) -> Result<OldestSeqnos> {
 /// be older frames.
 fn oldest_kept(flusher: &Flusher) -> Result<Option<Seqno>> {
     let (context, feed) = (flusher.context(), &flusher.catalog().feed);
-    for kept in feed.view().state.segments.values() {
-        if open_longer(context, kept)?.is_some() {
+    for kept in feed.uncut_segments() {
+        if let Some(file) = open_kept(context, &kept)?
+            && is_longer(&*file, &kept)?
+        {
             return Ok(Some(0));
         }
     }
@@ -91,25 +93,33 @@ fn oldest_kept(flusher: &Flusher) -> Result<Option<Seqno>> {
     Ok(None)
 }
 
-/// Opens a kept segment that has bytes behind its frames: a crash came between the edit that keeps it and the cut, or
-/// undid the cut. `None` if the segment ends with its frames, or if the feed has released it meanwhile.
-fn open_longer(context: &StoreContext, kept: &KeptSegment) -> Result<Option<Arc<dyn File>>> {
-    let opened = context.env.fs.open(&context.path(kept.name()), Open::Write);
-    let longer = opened.and_then(|file| Ok((file.len()? > kept.file_bytes()).then_some(file)));
-    match longer {
+/// Opens a kept segment. `None` if the feed has released it meanwhile.
+fn open_kept(context: &StoreContext, kept: &KeptSegment) -> Result<Option<Arc<dyn File>>> {
+    match context.env.fs.open(&context.path(kept.name()), Open::Write) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        longer => longer.during(|| format!("looking at {}", kept.name())),
+        opened => opened.map(Some).during(|| format!("opening {}", kept.name())),
     }
 }
 
-/// Cuts off what kept segments have behind their frames.
+/// Returns true if a kept segment has bytes behind its frames: a crash came between the edit that keeps it and the cut,
+/// or undid the cut.
+fn is_longer(file: &dyn File, kept: &KeptSegment) -> Result<bool> {
+    let length = file.len().during(|| format!("asking for the length of {}", kept.name()))?;
+    Ok(length > kept.file_bytes())
+}
+
+/// Cuts off what kept segments have behind their frames, durably. A segment that was cut when the log handed it over is
+/// synced too.
 fn cut_kept_segments(flusher: &Flusher) -> Result<()> {
-    let context = flusher.context();
-    for kept in flusher.catalog().feed.view().state.segments.values() {
-        if let Some(file) = open_longer(context, kept)? {
-            let cut = file.set_len(kept.file_bytes()).and_then(|()| file.sync_data());
-            cut.during(|| format!("shortening {}", kept.name()))?;
+    let (context, feed) = (flusher.context(), &flusher.catalog().feed);
+    for kept in feed.uncut_segments() {
+        let Some(file) = open_kept(context, &kept)? else { continue };
+        if is_longer(&*file, &kept)? {
+            file.set_len(kept.file_bytes()).during(|| format!("shortening {}", kept.name()))?;
         }
+        // A failure loses no frame: all of them were durable before.
+        file.sync_data().during(|| format!("sync {}", kept.name()))?;
+        feed.note_cut(&kept);
     }
     Ok(())
 }
