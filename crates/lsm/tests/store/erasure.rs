@@ -481,3 +481,25 @@ fn a_cut_that_was_not_synced_is_synced_by_the_next_erasure() {
     }
     assert_eq!(outcomes, BTreeSet::from([false, true]));
 }
+
+/// Makes a store with an old log, as a process leaves it that was killed.
+fn killed(seed: u64) -> (SimFs, std::path::PathBuf) {
+    let (sim, dir) = sim(seed);
+    let (db, mut last) = (open_with(&sim, &dir, settings()), 0);
+    for n in 0..200 {
+        put_marked(&db, n % 50, if n % 20 == 0 { 2000 } else { 200 }, &mut last);
+        while db.step().unwrap() {}
+    }
+    kill(&sim, db);
+    (sim, dir)
+}
+
+#[test]
+fn the_log_of_a_killed_process_is_erased_at_once() {
+    let (sim, dir) = killed(21);
+    let db = open_with(&sim, &dir, settings());
+    assert_eq!(check(&sim, &dir, &db).obsolete_files, Some(0));
+    db.erase_log().unwrap();
+    assert_eq!(check(&sim, &dir, &db), OldestSeqnos::default());
+    check_after_power_loss(&sim, &dir, &db);
+}

@@ -133,5 +133,6 @@ pub(in crate::db) fn erase_log(flusher: &Flusher) -> Result<()> {
     flusher.write_path().erase_log()?;
     cut_kept_segments(flusher)?;
     flusher.catalog().remove_obsolete_files();
+    while flusher.catalog().obsolete.remove_leftover(flusher.context()) {}
     flusher.store_log().sync_names() // so that no removed file is back after a loss of power
 }
