@@ -263,8 +263,17 @@ pub fn contents(env: &Env, dir: &Path) -> Result<Contents> {
 
 /// True if a file in a store's directory belongs to the store. Errors count as false.
 pub fn is_a_stores(fs: &dyn Fs, dir: &Path, name: StoreFileName) -> bool {
-    let head = head(fs, &dir.join(name.to_string()));
-    head.map_or(FileHead::Unreadable, FileHead::of).is_a_stores(name)
+    try_is_a_stores(fs, dir, name).unwrap_or(false)
+}
+
+/// True if a file in a store's directory belongs to the store; false if it does not exist, or is a directory or a pipe.
+/// Errors: it cannot be read.
+pub fn try_is_a_stores(fs: &dyn Fs, dir: &Path, name: StoreFileName) -> std::io::Result<bool> {
+    let is_no_file = |kind: IoKind| matches!(kind, IoKind::NotFound | IoKind::IsADirectory | IoKind::NotSeekable);
+    match head(fs, &dir.join(name.to_string())) {
+        Err(error) if is_no_file(error.kind()) => Ok(false),
+        head => Ok(FileHead::of(head?).is_a_stores(name)),
+    }
 }
 
 /// Returns our files in the directory of a store, or in the remains of one. Symbolic links are left out, and so are

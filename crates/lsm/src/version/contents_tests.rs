@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::current::Current;
-use super::{Contents, Foreign, Marked, contents, our_files};
+use super::{Contents, Foreign, Marked, contents, our_files, try_is_a_stores};
 use crate::checksum::Uid;
 use crate::env::{Fs, RealFs, SimFs};
 use crate::header::{FileHeader, FileKind};
@@ -177,4 +177,8 @@ fn links_and_pipes_are_not_read_and_are_never_ours() {
     let made = std::process::Command::new("mkfifo").arg(dir.join("CURRENT")).status().unwrap();
     assert!(made.success());
     assert_eq!(contents(&env, &dir).unwrap(), other("CURRENT"));
+    RealFs.create_dir_all(&dir.join("000002.log")).unwrap();
+    for name in [StoreFileName::Current, StoreFileName::Segment(2), StoreFileName::Segment(3)] {
+        assert!(!try_is_a_stores(&RealFs, &dir, name).unwrap(), "{name}");
+    }
 }

@@ -38,7 +38,9 @@ mod table_meta;
 mod tests;
 
 pub(crate) use contents::BACKUP_PREFIX;
-pub use contents::{Contents, Foreign, Marked, contents, is_a_stores, mark_finished, mark_unfinished, our_files};
+pub use contents::{
+    Contents, Foreign, Marked, contents, is_a_stores, mark_finished, mark_unfinished, our_files, try_is_a_stores,
+};
 pub use current::store_named;
 pub use edit::{Edit, EditChange};
 pub use event_log::{EventLine, EventLines};

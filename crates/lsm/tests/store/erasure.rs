@@ -503,3 +503,39 @@ fn the_log_of_a_killed_process_is_erased_at_once() {
     assert_eq!(check(&sim, &dir, &db), OldestSeqnos::default());
     check_after_power_loss(&sim, &dir, &db);
 }
+
+#[test]
+fn a_leftover_that_could_not_be_read_stays_known() {
+    let (sim, dir) = killed(22);
+    let mut halted = BTreeSet::new();
+    for lasts in [false, true] {
+        for step in 0.. {
+            let sim = sim.fork();
+            let db = open_with(&sim, &dir, settings());
+            let fault = Fault::Error(io::ErrorKind::PermissionDenied);
+            let at = sim.steps() + step;
+            if lasts {
+                sim.fail_from(at, fault)
+            } else {
+                sim.fail_at(at, fault)
+            }
+            (0..20).for_each(|_| drop(db.step()));
+            let is_over = sim.steps() < at;
+            sim.clear_faults();
+            let oldest = db.oldest_seqnos();
+            halted.insert(oldest.is_err());
+            match oldest {
+                Err(error) => assert_eq!(*error.kind(), ErrorKind::Halted, "step {step}"),
+                Ok(_) => {
+                    check(&sim, &dir, &db);
+                    db.erase_log().unwrap();
+                    assert_eq!(check(&sim, &dir, &db), OldestSeqnos::default(), "step {step}");
+                }
+            }
+            if is_over {
+                break;
+            }
+        }
+    }
+    assert_eq!(halted, BTreeSet::from([false, true]));
+}

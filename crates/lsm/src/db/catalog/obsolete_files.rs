@@ -43,7 +43,7 @@ impl ObsoleteFiles {
         feed: Arc<Feed>,
     ) -> ObsoleteFiles {
         let trash = if context.access == Access::Write { Trash::open(context) } else { Trash::default() };
-        ObsoleteFiles { dead, removing: Mutex::default(), leftovers: Leftovers(Mutex::new(leftovers)), trash, feed }
+        ObsoleteFiles { dead, removing: Mutex::default(), leftovers: Leftovers::new(leftovers), trash, feed }
     }
 
     /// Returns the list that tables and blob files enter when their last reader is gone.
@@ -109,10 +109,11 @@ impl ObsoleteFiles {
     }
 
     /// Frees and removes all obsolete objects. All objects that were obsolete at the call are gone when it returns,
-    /// whichever thread removes them, apart from files that cannot be removed. Those that could not be removed before are
-    /// tried again.
+    /// whichever thread removes them, apart from files that cannot be removed. Files whose removal failed before are tried
+    /// again, and so are leftovers of the open whose header could not be read.
     pub(in crate::db) fn remove_all(&self, context: &StoreContext) {
         context.retry_removals();
+        self.leftovers.retry_unreadable();
         while self.remove_one(context) {}
     }
 
@@ -130,25 +131,43 @@ impl ObsoleteFiles {
 
 /// Files that an open found and that no version names after it (I16).
 #[derive(Debug)]
-struct Leftovers(Mutex<Vec<StoreFileName>>);
+struct Leftovers(Mutex<LeftoverNames>);
+
+#[derive(Debug)]
+struct LeftoverNames {
+    waiting: Vec<StoreFileName>,
+    /// Files of an unknown owner, because their header could not be read.
+    unreadable: Vec<StoreFileName>,
+}
 
 impl Leftovers {
+    fn new(waiting: Vec<StoreFileName>) -> Leftovers {
+        Leftovers(Mutex::new(LeftoverNames { waiting, unreadable: Vec::new() }))
+    }
+
     /// Removes one file; returns false if none is left. The lock is held during the removal, so a caller that finds
     /// none knows that all removals are complete.
     fn remove_one(&self, context: &StoreContext) -> bool {
-        let mut names = lock(&self.0);
-        let Some(name) = names.pop() else { return false };
-        if !version::is_a_stores(&*context.env.fs, &context.dir, name) {
-            return true; // a user's file with such a name
+        let LeftoverNames { waiting, unreadable } = &mut *lock(&self.0);
+        let Some(name) = waiting.pop() else { return false };
+        match version::try_is_a_stores(&*context.env.fs, &context.dir, name) {
+            Ok(true) => _ = context.remove_file(name),
+            Ok(false) => {} // a user's file with such a name
+            Err(_) => unreadable.push(name),
         }
-        context.remove_file(name);
         true
+    }
+
+    /// Lets `remove_one` try the files again that could not be read.
+    fn retry_unreadable(&self) {
+        let LeftoverNames { waiting, unreadable } = &mut *lock(&self.0);
+        waiting.append(unreadable);
     }
 
     /// Returns true if a file of records is among them.
     fn hold_records(&self) -> bool {
-        let is_records = |name: &StoreFileName| !matches!(name, StoreFileName::Manifest(_));
-        lock(&self.0).iter().any(is_records)
+        let LeftoverNames { waiting, unreadable } = &*lock(&self.0);
+        waiting.iter().chain(unreadable).any(|name| !matches!(name, StoreFileName::Manifest(_)))
     }
 }
 
