@@ -7,12 +7,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use waxseal_lsm::db::{At, Db, Family, OldestSeqnos, Parts};
+use waxseal_lsm::batch::Batch;
+use waxseal_lsm::db::{At, Db, Family, OldestSeqnos, Parts, Precondition};
 use waxseal_lsm::env::Env;
 use waxseal_lsm::env::sim::{Crash, Fault, Loss, SimFs};
 use waxseal_lsm::error::{ErrorKind, Result};
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
-use waxseal_lsm::record::Seqno;
+use waxseal_lsm::record::{Kind, Seqno};
 use waxseal_testing::fs::{FsHook, HookedFs};
 use waxseal_testing::store::*;
 
@@ -538,4 +539,25 @@ fn a_leftover_that_could_not_be_read_stays_known() {
         }
     }
     assert_eq!(halted, BTreeSet::from([false, true]));
+}
+
+#[test]
+fn a_large_value_that_was_refused_is_erased() {
+    let (sim, dir) = sim(24);
+    let db = open_with(&sim, &dir, settings());
+    let family = default(&db);
+    let mut refused = Batch::new();
+    refused.push(family.id(), Kind::Put, b"key", &[7; 2000], db.companions()).unwrap();
+    let before = Precondition::epoch(db.epoch());
+    db.set_epoch(9).unwrap();
+    assert_eq!(db.commit_if(&mut refused, Durability::Os, before).unwrap(), None);
+    assert_eq!(named(&sim, &dir, ".val").len(), 1);
+    let mut last = 0;
+    put_marked(&db, 1, 100, &mut last);
+    db.erase_log().unwrap();
+    assert_eq!(db.oldest_seqnos().unwrap(), OldestSeqnos::default());
+    assert!(named(&sim, &dir, ".val").is_empty());
+    put_marked(&db, 2, 2000, &mut last); // into another file
+    db.erase_log().unwrap();
+    assert_eq!(check(&sim, &dir, &db), OldestSeqnos::default());
 }

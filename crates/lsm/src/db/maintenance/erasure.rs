@@ -130,6 +130,7 @@ pub(in crate::db) fn erase_log(flusher: &Flusher) -> Result<()> {
     flusher.write_path().rotate_log()?; // first, so that the segments before hold no record that is not flushed
     let through = flusher.write_path().freeze(&|_| true)?;
     flusher.flush_frozen(&|_| true, through)?;
+    flusher.write_path().separation.finish_all(flusher.catalog())?;
     flusher.write_path().erase_log()?;
     cut_kept_segments(flusher)?;
     flusher.catalog().remove_obsolete_files();

@@ -199,6 +199,16 @@ impl BlobSeparator {
         if !frozen.iter().any(|generation| generation.points_into_unfinished()) {
             return Ok(());
         }
+        self.finish_open(catalog, family)
+    }
+
+    /// Finishes the open blob files of all families. A file becomes obsolete if no memtable points into it, because its
+    /// commits were refused. Errors as for `finish_values`.
+    pub(in crate::db) fn finish_all(&self, catalog: &Catalog) -> Result<()> {
+        catalog.families().all().try_for_each(|family| self.finish_open(catalog, family))
+    }
+
+    fn finish_open(&self, catalog: &Catalog, family: &Family) -> Result<()> {
         match family.intake().end()? {
             Some(ended) => ended.sync(&self.unsynced).map_err(|error| catalog.store_log().halt(error)),
             None => Ok(()),
