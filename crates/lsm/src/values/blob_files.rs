@@ -36,8 +36,8 @@ use crate::sst::{Cache, LargeValue, LargeValues, TableListener, unpack_block};
 #[derive(Default)]
 pub struct ObsoleteBlobs {
     numbers: Mutex<Vec<u64>>,
-    /// The files that no table names: number, and a seqno that no value in them is older than. They stay here until a
-    /// table names them, or until they are removed.
+    /// The files that no table names: number, and a seqno that no value in them is older than. They stay here until
+    /// readers can find a table that names them, or until they are removed.
     unnamed: Mutex<BTreeMap<u64, Seqno>>,
     /// Called when a file becomes obsolete.
     on_new: OnceLock<Box<dyn Fn() + Send + Sync>>,
@@ -150,7 +150,7 @@ impl BlobFiles {
             files.insert(of.file.uid, Arc::downgrade(&file));
             file
         });
-        file.add_name();
+        file.named.fetch_add(1, Ordering::AcqRel);
         file
     }
 
@@ -345,7 +345,7 @@ pub struct BlobFile {
     meta: OnceLock<Arc<BlobMeta>>,
     blob_files: Arc<BlobFiles>,
     file: CachedFile,
-    /// Number of tables that name it, in the newest version or in one being built. Changes under the lock of
+    /// Number of tables that name it, in the newest version or in one being built. Decreases under the lock of
     /// `ObsoleteBlobs::unnamed`, so that both agree.
     named: AtomicUsize,
 }
@@ -398,10 +398,11 @@ impl BlobFile {
         self.named.load(Ordering::Acquire) > 0
     }
 
-    /// Adds one table's reference.
-    fn add_name(&self) {
+    /// Notes that a view shows a table that names it, so that the file leaves the list of unnamed ones. Call it after
+    /// the view is changed: at any time the file is on the list or in the newest view.
+    pub fn shown(&self) {
         let mut unnamed = lock(&self.blob_files.dead.unnamed);
-        if self.named.fetch_add(1, Ordering::AcqRel) == 0 {
+        if self.is_named() {
             unnamed.remove(&self.number);
         }
     }

@@ -284,6 +284,22 @@ fn what_is_taken_in_is_read_at_once_and_walked_when_it_is_finished() {
 }
 
 #[test]
+fn a_file_is_unnamed_until_a_table_that_names_it_is_shown() {
+    let stage = stage(10);
+    let (intake, unsynced) = (CommitBlobs::default(), UnsyncedBlobs::default());
+    let (_, file) = take(&stage, &intake, &unsynced, 2).unwrap();
+    intake.end().unwrap().expect("one is open").sync(&unsynced).unwrap();
+    let unnamed = || stage.blob_files.dead().oldest_seqno();
+    let named = stage.blob_files.hold(&BlobRef { file: file.meta().unwrap().clone(), count: 1, bytes: 9 });
+    assert_eq!(unnamed(), Some(0), "no view shows the table yet");
+    named.shown();
+    assert_eq!(unnamed(), None);
+    named.unname();
+    named.shown();
+    assert_eq!(unnamed(), Some(0), "no table names it any more");
+}
+
+#[test]
 fn no_room_is_made_for_a_value_that_its_file_cannot_hold() {
     let stage = stage(9);
     let (pointer, file) = take(&stage, &CommitBlobs::default(), &UnsyncedBlobs::default(), 4).unwrap();

@@ -411,6 +411,11 @@ impl<T> LazyTable<T> {
         1 + self.life.values.len()
     }
 
+    /// Notes that a view shows the table. Call it after the view is changed.
+    pub fn shown(&self) {
+        self.life.values.iter().for_each(|values| values.shown());
+    }
+
     /// Marks the table as named by no version. Call it only after the edit that removes the table is durable.
     pub fn retire(&self) {
         if !self.life.is_retired.swap(true, Ordering::AcqRel) {

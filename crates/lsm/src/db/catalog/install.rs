@@ -124,6 +124,7 @@ impl Catalog {
             }
         }
         family.install(Arc::new(levels), &replaced.delta());
+        adds.iter().for_each(|(_, table)| table.shown());
         // Removed tables leave quarantine: the edit deletes them, or adds them again as free tables.
         replaced.removes.iter().for_each(|(_, number)| self.claims.unbar(*number));
         Ok(())

@@ -207,6 +207,7 @@ impl Replay<'_> {
             let levels = part.family.view().levels.apply(&[], if blind { &[] } else { &adds })?;
             let own = part.family == family;
             part.family.install(Arc::new(levels), &ViewDelta { flushed: own.then_some(through), ..part.delta() });
+            adds.iter().for_each(|(_, table)| table.shown());
         }
         Ok(())
     }
