@@ -542,6 +542,32 @@ fn a_leftover_that_could_not_be_read_stays_known() {
 }
 
 #[test]
+fn a_failure_at_any_step_of_an_open_hides_no_trash() {
+    let (sim, dir) = sim(23);
+    let (db, mut last) = (open_with(&sim, &dir, with_trash(100_000)), 0);
+    for n in 0..300 {
+        put_marked(&db, n % 50, 200, &mut last);
+        while db.step().unwrap() {}
+    }
+    db.compact(&default(&db), &ALL).unwrap();
+    db.close().unwrap();
+    assert!(!named(&sim, &dir, ".trash").is_empty());
+    for step in 0.. {
+        let sim = sim.fork();
+        sim.fail_at(sim.steps() + step, Fault::Error(io::ErrorKind::PermissionDenied));
+        let opened = try_open_on(sim.env(1), &dir, with_trash(100_000));
+        if !sim.clear_faults() {
+            break;
+        }
+        let Ok(db) = opened else { continue };
+        check(&sim, &dir, &db);
+        db.set_settings(with_trash(0)).unwrap();
+        db.erase_log().unwrap();
+        assert_eq!(check(&sim, &dir, &db), OldestSeqnos::default(), "step {step}");
+    }
+}
+
+#[test]
 fn a_large_value_that_was_refused_is_erased() {
     let (sim, dir) = sim(24);
     let db = open_with(&sim, &dir, settings());

@@ -14,6 +14,7 @@
 //! Fails: a file that cannot be removed is known to `StoreContext::left`, and is tried again by `remove_all`.
 
 use std::collections::VecDeque;
+use std::io::ErrorKind;
 use std::sync::{Arc, Mutex};
 
 use super::feed::Feed;
@@ -36,13 +37,14 @@ pub(in crate::db) struct ObsoleteFiles {
 }
 
 impl ObsoleteFiles {
+    /// Takes over the leftovers and the numbers of the kept tables that the open found.
     pub(in crate::db) fn new(
         context: &StoreContext,
         dead: Arc<ObsoleteList>,
-        leftovers: Vec<StoreFileName>,
+        (leftovers, kept): (Vec<StoreFileName>, Vec<u64>),
         feed: Arc<Feed>,
     ) -> ObsoleteFiles {
-        let trash = if context.access == Access::Write { Trash::open(context) } else { Trash::default() };
+        let trash = Trash::open(context, kept);
         ObsoleteFiles { dead, removing: Mutex::default(), leftovers: Leftovers::new(leftovers), trash, feed }
     }
 
@@ -188,25 +190,17 @@ struct KeptTable {
 }
 
 impl Trash {
-    /// Creates the trash, with the files that an earlier process left.
-    fn open(context: &StoreContext) -> Trash {
+    /// Creates the trash, with the tables that an earlier process kept.
+    fn open(context: &StoreContext, mut numbers: Vec<u64>) -> Trash {
         let trash = Trash::default();
-        if context.settings.current().trash_bytes > 0 {
-            let (fs, dir) = (&*context.env.fs, &context.dir);
-            let names = fs.list(dir).unwrap_or_default();
-            let mut numbers: Vec<u64> = names
-                .iter()
-                .filter_map(|name| match StoreFileName::parse(name) {
-                    Some(StoreFileName::Trash(number)) => Some(number),
-                    _ => None,
-                })
-                .collect();
-            numbers.sort_unstable();
-            for number in numbers {
-                let file = fs.open(&dir.join(StoreFileName::Trash(number).to_string()), Open::Read);
-                let size = file.and_then(|file| file.len()).unwrap_or(0);
-                trash.keep(context, KeptTable { number, size, oldest: 0 });
-            }
+        numbers.sort_unstable();
+        for number in numbers {
+            let file = context.env.fs.open(&context.path(StoreFileName::Trash(number)), Open::Read);
+            let size = match file.and_then(|file| file.len()) {
+                Err(error) if error.kind() == ErrorKind::NotFound => continue, // the recovery needed its space
+                size => size.unwrap_or(0),
+            };
+            trash.keep(context, KeptTable { number, size, oldest: 0 });
         }
         trash
     }
@@ -241,7 +235,7 @@ impl Trash {
         let mut held = lock(&self.held);
         let mut bytes: u64 = held.iter().map(|kept| kept.size).sum();
         let mut over = Vec::new();
-        while bytes > budget
+        while (bytes > budget || budget == 0)
             && let Some(kept) = held.pop_front()
         {
             bytes -= kept.size;

@@ -179,7 +179,7 @@ pub(super) fn start(
     let feed = opened.manifest.as_ref().map(Manifest::state);
     let feed = Arc::new(feed.map_or_else(|| Feed::of_reader(opened.feed), Feed::new));
     let catalog = Catalog {
-        obsolete: ObsoleteFiles::new(&context, opened.dead_files, opened.leftovers, Arc::clone(&feed)),
+        obsolete: ObsoleteFiles::new(&context, opened.dead_files, (opened.leftovers, opened.trash), Arc::clone(&feed)),
         store_log: StoreLog::new(context, log, opened.visible),
         reads,
         snapshots: Arc::new(Snapshots::default()),

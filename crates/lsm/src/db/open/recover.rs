@@ -95,6 +95,8 @@ pub(super) struct Opened {
     pub(in crate::db) lines: EventLines,
     /// Unnamed files: the log as it was found, and files that a crash left.
     pub(in crate::db) leftovers: Vec<StoreFileName>,
+    /// Numbers of the replaced tables that an earlier process kept, if this one keeps them too.
+    pub(super) trash: Vec<u64>,
     pub(in crate::db) next_file: Arc<AtomicU64>,
     pub(in crate::db) log: Option<OpenLog>,
     pub(in crate::db) manifest: Option<Manifest>,
@@ -184,6 +186,7 @@ impl Opening<'_> {
             lines: found.state.lines.clone(),
             feed: FeedView::of(&found.state),
             leftovers: Vec::new(),
+            trash: Vec::new(),
             report: RecoveryReport { commits: replay.commits, lost_values: replay.lost.len() as u64, ..report },
             lost: replay.lost,
             families: replay.families,
@@ -305,6 +308,11 @@ impl Opening<'_> {
         let PreparedRecovery { replay, log, last, report, .. } = prepared;
         let live: BTreeSet<StoreFileName> = live_files(manifest.state(), manifest.number()).into_iter().collect();
         let keeps_trash = self.settings.trash_bytes > 0;
+        let kept_table = |name: &StoreFileName| match name {
+            StoreFileName::Trash(number) if keeps_trash => Some(*number),
+            _ => None,
+        };
+        let trash = names.iter().filter_map(kept_table).collect();
         let leftovers = names.into_iter().filter(|name| match name {
             StoreFileName::Cut(_) | StoreFileName::Damaged(_) => false,
             StoreFileName::Temporary => false, // a rotation of the manifest may use it by then
@@ -321,6 +329,7 @@ impl Opening<'_> {
             format_level: manifest.state().format_level,
             lines: manifest.state().lines.clone(),
             leftovers: leftovers.collect(),
+            trash,
             cache: replay.cache,
             dead_files: replay.dead_files,
             open_tables: replay.open_tables,
