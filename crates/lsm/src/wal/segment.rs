@@ -314,7 +314,8 @@ impl SegmentMaker {
     pub(super) fn reuse(&self, env: &Env, dir: &Path, old: &Segment, number: u64) -> Result<UnfinishedSegment> {
         let (from, to) = (old.name(), StoreFileName::Segment(number).to_string());
         let renamed = env.fs.rename(&dir.join(&from), &dir.join(&to)).during(|| format!("rename {from} to {to}"));
-        renamed.inspect_err(|_| self.remove(env, dir, old.number))?;
+        // A rename that failed may have taken effect.
+        renamed.inspect_err(|_| [old.number, number].into_iter().for_each(|number| self.remove(env, dir, number)))?;
         let file = env.fs.open(&dir.join(&to), Open::Write).during(|| format!("open {to}"));
         let file = file.inspect_err(|_| self.remove(env, dir, number))?;
         let used = old.closed.get().map_or(old.first, |end| end.offset);

@@ -587,3 +587,26 @@ fn a_large_value_that_was_refused_is_erased() {
     db.erase_log().unwrap();
     assert_eq!(check(&sim, &dir, &db), OldestSeqnos::default());
 }
+
+#[test]
+fn a_rename_that_took_effect_and_failed_hides_no_file() {
+    let mut reached = 0;
+    for nth in 0.. {
+        let (sim, dir) = sim(25);
+        let (db, hook) = open_hooked(&sim, &dir, with_trash(20_000));
+        hook.renames.store(nth, Ordering::Relaxed);
+        for n in 0..500 {
+            let mark = format!("[mark {:012}]", db.metrics().visible_seqno + 1).repeat(15);
+            put(&db, &default(&db), format!("{:04}", n % 100).as_bytes(), mark.as_bytes(), Durability::Os).unwrap();
+            while db.step().unwrap_or_default() {}
+        }
+        if hook.renames.swap(-1, Ordering::Relaxed) >= 0 {
+            break;
+        }
+        reached += 1;
+        db.set_settings(with_trash(0)).unwrap();
+        db.erase_log().unwrap();
+        assert_eq!(check(&sim, &dir, &db), OldestSeqnos::default(), "rename {nth}");
+    }
+    assert!(reached > 3);
+}

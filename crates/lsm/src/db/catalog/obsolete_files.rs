@@ -210,11 +210,13 @@ impl Trash {
         let (number, size, oldest) = (table.number, table.size, table.oldest_seqno());
         let [from, to] = [StoreFileName::Table(number), StoreFileName::Trash(number)];
         let is_kept = size <= context.settings.current().trash_bytes;
-        if !is_kept || context.env.fs.rename(&context.path(from), &context.path(to)).is_err() {
+        if !is_kept {
             context.remove_file(from);
-            return;
+        } else if context.env.fs.rename(&context.path(from), &context.path(to)).is_err() {
+            let _ = [from, to].map(|name| context.remove_file(name)); // the rename may have taken effect
+        } else {
+            self.keep(context, KeptTable { number, size, oldest });
         }
-        self.keep(context, KeptTable { number, size, oldest });
     }
 
     /// Removes the oldest file, because the disk is full. Returns true if this freed space.
