@@ -16,17 +16,19 @@ pub struct LeftFiles(Mutex<BTreeSet<StoreFileName>>);
 
 impl LeftFiles {
     /// Removes a file that nothing names, and notes it if that fails. Returns true if the file was removed.
+    /// The lock is held meanwhile, so `is_empty` waits until the file is gone or noted.
     pub fn remove(&self, fs: &dyn Fs, dir: &Path, name: StoreFileName) -> bool {
+        let mut names = lock(&self.0);
         let removed = fs.remove(&dir.join(name.to_string()));
         if removed.as_ref().is_err_and(|error| error.kind() != ErrorKind::NotFound) {
-            lock(&self.0).insert(name);
+            names.insert(name);
         }
         removed.is_ok()
     }
 
     /// Tries again to remove the noted files. Returns true if it removed one.
     pub fn retry(&self, fs: &dyn Fs, dir: &Path) -> bool {
-        let mut names = lock(&self.0); // held, so that each file is known until it is gone
+        let mut names = lock(&self.0); // held, as in `remove`
         let before = names.len();
         names.retain(|name| {
             let removed = fs.remove(&dir.join(name.to_string()));
