@@ -405,6 +405,7 @@ impl SegmentSupply {
             order.live.pop_front();
         }
         drop(order);
+        self.retry_removals();
         self.shed(stream, &mut retired, POOL);
     }
 
@@ -489,7 +490,7 @@ impl SegmentSupply {
         let next = stream.order.lock().take_next(0);
         next.iter().for_each(|next| self.remove(next.number));
         self.shed(stream, &mut retired, 0);
-        self.maker.left.retry(&*self.env.fs, &self.dir);
+        self.retry_removals();
     }
 
     /// Removes the files kept beyond the next segment, or beyond the file that it can be made of, since commits may
@@ -503,7 +504,8 @@ impl SegmentSupply {
         let kept = usize::from(order.next.is_empty() && retired.unfinished.is_none());
         drop(order);
         behind.iter().for_each(|next| self.remove(next.number));
-        self.shed(stream, &mut retired, kept) > 0 || !behind.is_empty()
+        let has_shed = self.shed(stream, &mut retired, kept) > 0;
+        self.retry_removals() || has_shed || !behind.is_empty()
     }
 
     /// Returns the least seqno of a frame in the log's files: in live segments, in files kept for future writes, behind
@@ -557,9 +559,14 @@ impl SegmentSupply {
         self.ring_oldest.store(oldest.unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// Removes a segment that is not referenced. If that fails, `give_back` tries again, and so does the next open.
+    /// Removes a segment that is not referenced. If that fails, `retry_removals` and the next open try again.
     fn remove(&self, number: u64) {
         self.maker.remove(&self.env, &self.dir, number);
+    }
+
+    /// Tries again to remove the segments that could not be removed. Returns true if it removed one.
+    fn retry_removals(&self) -> bool {
+        self.maker.left.retry(&*self.env.fs, &self.dir)
     }
 }
 

@@ -610,3 +610,20 @@ fn a_rename_that_took_effect_and_failed_hides_no_file() {
     }
     assert!(reached > 3);
 }
+
+#[test]
+fn a_busy_store_tries_again_to_remove_segments() {
+    let (sim, dir) = sim(26);
+    let (db, hook) = open_hooked(&sim, &dir, settings());
+    let (mut last, mut was_left) = (0, false);
+    put_marked(&db, 1, 400, &mut last);
+    db.settle().unwrap(); // the log continues in a short segment, which is not used again
+    hook.segment_removals.store(0, Ordering::Relaxed);
+    for n in 0..1000 {
+        put_marked(&db, n % 100, 400, &mut last);
+        while db.step().unwrap() {}
+        was_left |= db.oldest_seqnos().unwrap().log == Some(0);
+    }
+    assert!(was_left);
+    assert_ne!(db.oldest_seqnos().unwrap().log, Some(0));
+}

@@ -124,10 +124,11 @@ impl ObsoleteFiles {
         self.leftovers.remove_one(context)
     }
 
-    /// Removes the oldest kept table, because the disk is full. Returns true if this freed space.
+    /// Removes files that could not be removed before, or else the oldest kept table, because the disk is full. Returns
+    /// true if this freed space.
     pub(in crate::db) fn make_room(&self, context: &StoreContext) -> bool {
         let _one_at_a_time = lock(&self.removing);
-        self.trash.make_room(context)
+        context.retry_removals() || self.trash.make_room(context)
     }
 }
 

@@ -57,9 +57,9 @@ impl Flusher {
             let flushed = self.flush_frozen(&|_| true, Seqno::MAX);
             self.report_old_readers();
             drop(job);
-            // Removing obsolete files may free the space that the flush lacks.
-            if self.catalog().obsolete.remove_one(self.context()) && flushed.is_err() {
-                while self.catalog().obsolete.remove_one(self.context()) {}
+            match flushed {
+                Ok(_) => _ = self.catalog().obsolete.remove_one(self.context()),
+                Err(_) => self.catalog().remove_obsolete_files(), // may free the space that the flush lacks
             }
             return flushed;
         }
