@@ -373,7 +373,8 @@ class DB(Family, Asker, Transacting, ChangeFeed):
 
     def erase_log(self) -> None:
         """Flushes, and erases old records from the files of the log. The log that the change feed keeps stays, and so
-        do replaced tables that `trash_bytes` keeps."""
+        do replaced tables that `trash_bytes` keeps. All commits before the call are durable when it returns, and erased
+        records do not come back after a loss of power."""
         self._handles.call("waxseal_erase_log", self._handles.db)
 
     def ingest_families(self, files: Iterable[Tuple[Family, Path]], *, move: bool = False) -> int:

@@ -1435,8 +1435,9 @@ typedef struct {
      */
     uint64_t kept_log;
     /**
-     * Of records in files that no version names: held by iterators, snapshots, backups or the change feed, waiting for
-     * their removal, kept as trash, or set aside by a recovery or a repair.
+     * Of records in files that no version names: value files of memtables; files that are held by iterators, snapshots,
+     * backups or the change feed, wait for their removal, could not be removed, are kept as trash, or were set aside by
+     * a recovery or a repair.
      */
     uint64_t obsolete_files;
     /**
@@ -3533,15 +3534,16 @@ int32_t waxseal_settle(waxseal_db_t *db, waxseal_error_t **error);
  * caller shows that data that it has removed from all tables is in no file of the store any more: it calls this
  * function, looks at the tables (`waxseal_tables_with`), and calls it again.
  *
- * Thread-safe. Errors: `WAXSEAL_READ_ONLY`, `WAXSEAL_CORRUPTION` of a log segment that the change feed keeps,
- * `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+ * Thread-safe. Errors: `WAXSEAL_READ_ONLY`, `WAXSEAL_HALTED`, `WAXSEAL_CORRUPTION` of a log segment that the change
+ * feed keeps, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
  */
 int32_t waxseal_oldest_seqnos(waxseal_db_t *db, waxseal_oldest_seqnos_t *oldest, waxseal_error_t **error);
 
 /**
  * Flushes all memtables and erases old records from the files of the log: segments, the files that are kept for future
  * writes, and the tail ring. The log that the change feed keeps stays, and so do replaced tables that `trash_bytes`
- * keeps.
+ * keeps. All commits before the call are durable when it returns, and erased records do not come back after a loss of
+ * power.
  *
  * Thread-safe. Errors: as of `waxseal_flush`.
  */

@@ -52,8 +52,9 @@ mirror! {
         pub log: u64 = oldest.log.unwrap_or(WAXSEAL_NO_SEQNO),
         /// Of records in log segments that the change feed keeps.
         pub kept_log: u64 = oldest.kept_log.unwrap_or(WAXSEAL_NO_SEQNO),
-        /// Of records in files that no version names: held by iterators, snapshots, backups or the change feed, waiting
-        /// for their removal, kept as trash, or set aside by a recovery or a repair.
+        /// Of records in files that no version names: value files of memtables; files that are held by iterators,
+        /// snapshots, backups or the change feed, wait for their removal, could not be removed, are kept as trash, or
+        /// were set aside by a recovery or a repair.
         pub obsolete_files: u64 = oldest.obsolete_files.unwrap_or(WAXSEAL_NO_SEQNO),
         /// Of the oldest snapshot.
         pub snapshots: u64 = oldest.snapshots.unwrap_or(WAXSEAL_NO_SEQNO),
@@ -137,8 +138,8 @@ calls! {
     /// it a caller shows that data that it has removed from all tables is in no file of the store any more: it calls
     /// this function, looks at the tables (`waxseal_tables_with`), and calls it again.
     ///
-    /// Thread-safe. Errors: `WAXSEAL_READ_ONLY`, `WAXSEAL_CORRUPTION` of a log segment that the change feed keeps,
-    /// `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+    /// Thread-safe. Errors: `WAXSEAL_READ_ONLY`, `WAXSEAL_HALTED`, `WAXSEAL_CORRUPTION` of a log segment that the
+    /// change feed keeps, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
     fn waxseal_oldest_seqnos(db: *mut waxseal_db_t, out oldest: *mut waxseal_oldest_seqnos_t) {
         let place = oldest.needed("result")?;
         place.set(waxseal_oldest_seqnos_t::of(&with(db.cast_const(), |db| Ok(db.oldest_seqnos()?))?));
@@ -147,7 +148,8 @@ calls! {
 
     /// Flushes all memtables and erases old records from the files of the log: segments, the files that are kept for
     /// future writes, and the tail ring. The log that the change feed keeps stays, and so do replaced tables that
-    /// `trash_bytes` keeps.
+    /// `trash_bytes` keeps. All commits before the call are durable when it returns, and erased records do not come
+    /// back after a loss of power.
     ///
     /// Thread-safe. Errors: as of `waxseal_flush`.
     fn waxseal_erase_log(db: *mut waxseal_db_t) { with(db.cast_const(), |db| Ok(db.erase_log()?)) }

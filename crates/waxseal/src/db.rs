@@ -205,8 +205,9 @@ impl Db {
 
     /// Returns how far back the records reach that the store holds outside of its current tables and blob files: the
     /// least seqno by kind of holder ([`OldestSeqnos`]). With it a caller shows that data that it has removed from all
-    /// tables is in no file of the store any more. Any thread may call it. Costs a listing of the directory and, if the
-    /// [change feed](Db::changes_since) keeps log, a read of one frame.
+    /// tables is in no file of the store any more. Any thread may call it. Costs a listing of the directory. If the
+    /// [change feed](Db::changes_since) keeps log, also costs a read of one frame, and the opening of each log segment
+    /// that it keeps since the last [`Db::erase_log`].
     ///
     /// ```
     /// # let path = std::env::temp_dir().join(format!("waxseal-doc-oldest-{}", std::process::id()));

@@ -369,7 +369,8 @@ impl Db {
     }
 
     /// Returns how far back the records reach that a store holds outside of its current tables and blob files:
-    /// `OldestSeqnos`. Costs a listing of the directory and, if the change feed keeps log, a read of one frame.
+    /// `OldestSeqnos`. Costs a listing of the directory. If the change feed keeps log, also costs a read of one frame,
+    /// and the opening of each kept segment that was closed since the last `erase_log`.
     ///
     /// Errors: `ReadOnly` for a store that was opened read-only; `Halted`; `Corruption` of a kept log segment; `Io`.
     pub fn oldest_seqnos(&self) -> Result<OldestSeqnos> {
