@@ -151,7 +151,7 @@ pub(super) fn write_span(
 }
 
 /// Joins the parts of a pass, in key order: concatenates their tables, and balances one ledger over all of them (I11).
-/// On any error all files are removed, as far as possible.
+/// On any error all files are removed; `CompactionJob::left` knows those that cannot be removed.
 pub(super) fn close(
     job: &CompactionJob<'_>,
     pass: &PassOptions<'_>,

@@ -93,23 +93,19 @@ impl BlobWriter {
 
     /// Creates a writer for a file that receives pointers while it is being written: its header has reached the
     /// operating system, and its name is durable. The name must be synced here, because a later failed directory sync
-    /// by any thread may leave it undurable. On an error no
-    /// file is left; `left` knows it if it cannot be removed.
+    /// by any thread may leave it undurable. On an error the file is removed; if it cannot be removed, `left` knows it.
     pub(super) fn create_shared(
         (env, dir, left): (&Env, &Path, &LeftFiles),
         number: u64,
         compression: Compression,
         sync_names: &dyn Fn() -> Result<()>,
     ) -> Result<BlobWriter> {
-        let mut writer = BlobWriter::create(env, dir, number, compression)?;
         let named = || planted!(NameOfValuesNotSynced, Ok(()), sync_names());
-        match writer.write_out().and_then(|()| named()) {
-            Ok(()) => Ok(writer),
-            Err(error) => {
-                left.remove(&*env.fs, dir, StoreFileName::Values(number));
-                Err(error)
-            }
-        }
+        let create = || {
+            let mut writer = BlobWriter::create(env, dir, number, compression)?;
+            writer.write_out().and_then(|()| named()).map(|()| writer)
+        };
+        create().inspect_err(|_| _ = left.remove(&*env.fs, dir, StoreFileName::Values(number)))
     }
 
     /// Returns the file, for syncing.
