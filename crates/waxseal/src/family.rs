@@ -72,12 +72,12 @@ impl ColumnFamily {
     }
 
     /// Gives the family other [properties of tables](crate::TableProperty) while the store is open, and another
-    /// [compaction filter](crate::CompactionFilter) unless `filter` is `None`. Flushes and compactions that begin after the
-    /// call use them. Tables that exist stay as they are: [`files_with`](ColumnFamily::files_with) finds all of those that
+    /// [compaction filter](crate::CompactionFilter) unless `filter` is `None`. Flushes, compactions and commits that begin
+    /// after the call use them. Tables that exist stay as they are: [`files_with`](ColumnFamily::files_with) finds all of those that
     /// were written without a property.
     ///
-    /// The store records the name of the filter, which costs two fsyncs if the name is new. Give the functions again at
-    /// the next open.
+    /// The store records the name of the filter, which costs two fsyncs if the name is new. Another fsync ends the blob file
+    /// that commits write into, if there is one. Give the functions again at the next open.
     ///
     /// Errors: `Invalid` for names that options refuse, and for one of the store's own families. Nothing changes then.
     ///

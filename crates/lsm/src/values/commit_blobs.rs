@@ -28,12 +28,11 @@ use crate::env::{Env, File};
 use crate::error::{Error, IoContext, Result};
 use crate::left_files::LeftFiles;
 use crate::names::StoreFileName;
-use crate::options::Compression;
+use crate::options::CfOptions;
 use crate::planted;
 use crate::pointer::Pointer;
 use crate::record::Seqno;
 use crate::sst::{Charge, LargeValues};
-use crate::table_property::TableProperty;
 
 /// The parameters with which an intake creates a file.
 #[derive(Clone, Copy)]
@@ -44,10 +43,8 @@ pub struct BlobSetup<'a> {
     pub dir: &'a Path,
     /// Knows the files that could not be removed.
     pub left: &'a LeftFiles,
-    /// Compression of the values.
-    pub compression: Compression,
-    /// The properties to collect of the values.
-    pub properties: &'a [TableProperty],
+    /// Returns the options of the family as of now.
+    pub options: &'a dyn Fn() -> Arc<CfOptions>,
     /// Returns the number of a new file.
     pub new_number: &'a dyn Fn() -> u64,
     /// Syncs the directory, so that the names in it are durable.
@@ -118,10 +115,10 @@ impl CommitBlobs {
             Some(open) => open,
             None if *is_over => return Err(Error::invalid("the family was dropped")),
             None => {
-                let BlobSetup { env, dir, left, compression, properties, oldest, .. } = making;
-                let (number, sync_names) = ((making.new_number)(), making.sync_names);
-                let writer = BlobWriter::create_shared((env, dir, left), number, compression, sync_names)?;
-                let writer = writer.collecting(properties);
+                let BlobSetup { env, dir, left, sync_names, oldest, .. } = making;
+                let (number, options) = ((making.new_number)(), (making.options)());
+                let writer = BlobWriter::create_shared((env, dir, left), number, options.compression, sync_names)?;
+                let writer = writer.collecting(&options.table_properties);
                 let file = blob_files.hold_unfinished((number, oldest), writer.uid(), Some(writer.file()));
                 self.is_open.store(true, Ordering::Release);
                 open.insert(OpenBlob { writer, file, room: blob_files.values().map(LargeValues::charge) })
@@ -155,10 +152,17 @@ impl CommitBlobs {
     /// Writes the footer of the open file; later values go into another file. Returns `None` if no file is open. On
     /// `Io` the file stays open.
     pub fn end(&self) -> Result<Option<EndedBlob>> {
+        self.end_before(|| {})
+    }
+
+    /// Ends the open file like `end`, then changes the family's options: values before the change are in that file, and
+    /// values after it in a file that is begun with the new options. On `Io` nothing is changed.
+    pub fn end_before(&self, change: impl FnOnce()) -> Result<Option<EndedBlob>> {
         let open = &mut lock(&self.state).open;
         if let Some(OpenBlob { writer, .. }) = open {
             writer.end()?;
         }
+        change();
         self.is_open.store(false, Ordering::Release);
         Ok(open.take().map(EndedBlob))
     }

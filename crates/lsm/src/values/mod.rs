@@ -38,7 +38,7 @@ use crate::checksum::Uid;
 use crate::table_property::CollectedSets;
 
 pub use blob_files::{BlobBuffer, BlobFile, BlobFiles, Fetch, ObsoleteBlobs};
-pub use commit_blobs::{AddedValue, BlobSetup, CommitBlobs, UnsyncedBlobs};
+pub use commit_blobs::{AddedValue, BlobSetup, CommitBlobs, EndedBlob, UnsyncedBlobs};
 pub use logged::{LoggedValues, LostValues};
 pub use walk::{BlobEntry, identify, verify, walk};
 pub use writer::BlobWriter;

@@ -11,7 +11,7 @@ use crate::env::{Env, Open, SeededRandom};
 use crate::error::{ErrorKind, IoContext, Result};
 use crate::left_files::LeftFiles;
 use crate::names::StoreFileName;
-use crate::options::{Compression, MIB};
+use crate::options::{CfOptions, Compression, MIB};
 use crate::pointer::Pointer;
 use crate::record::{Kind, Record};
 use crate::seam::Plain;
@@ -244,8 +244,7 @@ fn add(stage: &Stage, intake: &CommitBlobs, unsynced: &UnsyncedBlobs, n: usize) 
         env: &stage.env,
         dir: Path::new(DIR),
         left: &LeftFiles::default(),
-        compression: Compression::Lz4,
-        properties: &[],
+        options: &|| Arc::new(CfOptions { compression: Compression::Lz4, ..CfOptions::default() }),
         new_number: &|| 3,
         oldest: 0,
         sync_names: &|| stage.env.fs.sync_dir(Path::new(DIR)).during(|| "syncing"),

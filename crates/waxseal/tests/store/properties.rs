@@ -156,6 +156,26 @@ fn an_item_is_purged_from_blob_files() {
     assert_eq!(*cf.compact_with("columns", "x").unwrap_err().kind(), ErrorKind::Closed);
 }
 
+/// The blob file that commits write into collects items by the functions that the family had when it was begun.
+#[test]
+fn new_functions_reach_values_that_commits_write() {
+    let db = Db::memory().unwrap();
+    let old = TableProperty::new("columns", |_, _, add| {
+        add(b"old");
+        Ok(())
+    });
+    let of = CfOptions { table_properties: vec![old], large_value_bytes: 100, ..CfOptions::default() };
+    let cf = db.create_column_family("rows", of).unwrap();
+    let large = |id: &str| format!("{id},{}", "y".repeat(200));
+    cf.put("a", large("x")).unwrap();
+    cf.set_functions(None, vec![columns()]).unwrap();
+    cf.put("b", large("z")).unwrap();
+    db.flush().unwrap();
+    assert_eq!(["old", "x", "z", "q"].map(|id| found(&cf, id).len()), [1, 0, 1, 0]);
+    assert_eq!(cf.get("a").unwrap().unwrap(), large("x"));
+    assert_eq!(cf.get("b").unwrap().unwrap(), large("z"));
+}
+
 #[test]
 fn properties_stay_while_a_store_is_open() {
     let db = Db::memory().unwrap();

@@ -493,8 +493,9 @@ impl Db {
     }
 
     /// Gives a family other table properties while the store is open, and another compaction filter unless that is `None`.
-    /// Compactions and flushes that begin later call them. Tables that exist stay as they are. The store records the
-    /// filter's name: if it is new, the call costs two fsyncs. The functions themselves are not recorded.
+    /// Compactions, flushes and commits that begin later call them. Tables that exist stay as they are. The store records
+    /// the filter's name: if it is new, the call costs two fsyncs. Another one ends the blob file that commits write into, if
+    /// there is one. The functions themselves are not recorded.
     ///
     /// Fails with `Invalid`, and changes nothing, for names that options refuse.
     pub fn set_functions(

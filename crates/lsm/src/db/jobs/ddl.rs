@@ -106,7 +106,8 @@ pub(in crate::db) fn raise_format_level(flusher: &Flusher, level: FormatLevel) -
 }
 
 /// Changes the functions of a family; without a filter, the present one stays. Only the name of another filter is
-/// written. The caller has checked the functions.
+/// written. The blob file that commits write into ends, because it collects properties by the old functions. The caller
+/// has checked the functions.
 pub(in crate::db) fn change_functions(
     flusher: &Flusher,
     family: &Family,
@@ -124,8 +125,10 @@ pub(in crate::db) fn change_functions(
         flusher.catalog().install(Edit::from(vec![change]), None)?;
     }
     let compaction_filter = filter.or_else(|| now.compaction_filter.clone());
-    family.replace_options(CfOptions { compaction_filter, table_properties, ..(*now).clone() });
-    flusher.write_path().separation.note_options(flusher.catalog().families().all());
+    let options = CfOptions { compaction_filter, table_properties, ..(*now).clone() };
+    let separation = &flusher.write_path().separation;
+    separation.change_options(flusher.catalog(), family, || family.replace_options(options))?;
+    separation.note_options(flusher.catalog().families().all());
     Ok(())
 }
 

@@ -20,7 +20,7 @@ use crate::env::work::lock;
 use crate::error::{Damage, Error, Result, Verdict};
 use crate::record::{Kind, Record};
 use crate::seam::Protection;
-use crate::values::{AddedValue, BlobSetup, UnsyncedBlobs};
+use crate::values::{AddedValue, BlobSetup, EndedBlob, UnsyncedBlobs};
 use crate::version::{Edit, EditChange};
 
 /// A batch whose large values are in blob files.
@@ -127,13 +127,11 @@ impl BlobSeparator {
             {
                 return Ok(None);
             }
-            let options = family.options();
             let making = BlobSetup {
                 env: &catalog.context().env,
                 dir: &catalog.context().dir,
                 left: &catalog.context().left,
-                compression: options.compression,
-                properties: &options.table_properties,
+                options: &|| family.options(),
                 new_number: &new_number,
                 sync_names: &sync_names,
                 oldest: catalog.store_log().visible() + 1,
@@ -199,17 +197,28 @@ impl BlobSeparator {
         if !frozen.iter().any(|generation| generation.points_into_unfinished()) {
             return Ok(());
         }
-        self.finish_open(catalog, family)
+        self.sync_ended(catalog, family.intake().end()?)
     }
 
     /// Finishes the open blob files of all families. A file becomes obsolete if no memtable points into it, because its
     /// commits were refused. Errors as for `finish_values`.
     pub(in crate::db) fn finish_all(&self, catalog: &Catalog) -> Result<()> {
-        catalog.families().all().try_for_each(|family| self.finish_open(catalog, family))
+        catalog.families().all().try_for_each(|family| self.sync_ended(catalog, family.intake().end()?))
     }
 
-    fn finish_open(&self, catalog: &Catalog, family: &Family) -> Result<()> {
-        match family.intake().end()? {
+    /// Changes options of a family. Values of commits that begin afterwards go into a blob file that is begun with them.
+    /// Errors and their consequences are those of `finish_values`; after `Io` the options are unchanged.
+    pub(in crate::db) fn change_options(
+        &self,
+        catalog: &Catalog,
+        family: &Family,
+        change: impl FnOnce(),
+    ) -> Result<()> {
+        self.sync_ended(catalog, family.intake().end_before(change)?)
+    }
+
+    fn sync_ended(&self, catalog: &Catalog, ended: Option<EndedBlob>) -> Result<()> {
+        match ended {
             Some(ended) => ended.sync(&self.unsynced).map_err(|error| catalog.store_log().halt(error)),
             None => Ok(()),
         }
