@@ -9,10 +9,8 @@
 //! column from the schema and records it as purged. A crash leaves a purge that the next call continues.
 
 use std::collections::BTreeSet;
-use std::ops::Bound;
 use std::sync::Arc;
 
-use waxseal::ColumnFamily;
 use waxseal::env::lock;
 
 use crate::alteration::Alteration;
@@ -26,10 +24,6 @@ use crate::schema::{Column, ColumnState};
 use crate::schema_record::TableRecord;
 use crate::table::Table;
 use crate::tables::Tables;
-
-/// Rounds of merges for what the rewrite has left: files of compactions that began without the filter, and old versions
-/// that newer records in other files hide from it.
-const ROUNDS: usize = 2;
 
 /// Result of a purge of columns.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -129,10 +123,6 @@ impl Table {
             for index in &indexes {
                 self.state.indexes.compact_with(INDEXES, item_of(*index))?;
             }
-            for _ in 0..ROUNDS {
-                merge_files(&self.rows, COLUMNS, column.id)?;
-                indexes.iter().try_for_each(|index| merge_files(&self.state.indexes, INDEXES, *index))?;
-            }
             all.push(indexes);
         }
         Ok(all)
@@ -185,14 +175,6 @@ impl Tables {
         }
         Ok(reports)
     }
-}
-
-/// Merges the files that may have an item with all newer records of their keys.
-fn merge_files(family: &ColumnFamily, property: &str, id: u32) -> Result<()> {
-    for file in family.files_with(property, item_of(id))? {
-        family.compact_range((Bound::Included(file.smallest), Bound::Included(file.largest)))?;
-    }
-    Ok(())
 }
 
 /// Returns the indexes that a column was ever in.

@@ -82,8 +82,10 @@ impl ColumnFamily {
     /// ([`files_with`](ColumnFamily::files_with)), as [`compact_files`](ColumnFamily::compact_files) does. Values are
     /// moved out of the blob files that may have it, so that none of these files is left, unless a value cannot be read.
     ///
-    /// With a [compaction filter](crate::CompactionFilter) that removes an item from all values, `files_with` then finds no
-    /// table, unless a snapshot sees an older version. Errors: `Invalid` for a quarantined table.
+    /// If no current value has the item, or a [compaction filter](crate::CompactionFilter) removes it from all values,
+    /// `files_with` then finds no table, unless a snapshot sees an older version. This holds beside compactions that began
+    /// before the filter was set, and for old versions below newer ones or deletes: tables that still have the item are
+    /// merged with the newer records of their keys. Errors: `Invalid` for a quarantined table.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {

@@ -1,6 +1,9 @@
 //! Properties of tables from the Rust face: which tables a search finds, and what keeps the sets of items.
 
 use std::path::Path;
+use std::sync::Mutex;
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use waxseal::{
     Backup, CfOptions, ColumnFamily, CompactionFilter, Db, Durability, ErrorKind, FilterDecision, IngestOptions,
@@ -154,6 +157,74 @@ fn an_item_is_purged_from_blob_files() {
     cf.compact_with("columns", "x").unwrap();
     db.close().unwrap();
     assert_eq!(*cf.compact_with("columns", "x").unwrap_err().kind(), ErrorKind::Closed);
+}
+
+/// Two kinds of tables have the item after one pass: an old version below a newer one that lacks it, and the output of a
+/// compaction that began without the filter.
+#[test]
+fn a_filter_reaches_old_versions_below_newer_ones() {
+    for large_value_bytes in [1 << 20, 100] {
+        let db = Db::memory().unwrap();
+        let of = CfOptions { compaction_filter: None, large_value_bytes, ..options() };
+        let cf = db.create_column_family("rows", of).unwrap();
+        let large = |ids: &str| format!("{ids},{}", "y".repeat(200));
+        fill(&db, &cf, &[("a", &large("x")), ("b", &large("x"))]);
+        cf.compact().unwrap();
+        fill(&db, &cf, &[("b", &large("z"))]);
+        cf.set_functions(Some(without_x()), vec![columns()]).unwrap();
+        cf.compact_with("columns", "x").unwrap();
+        assert_eq!(found(&cf, "x"), args(&[]));
+        assert_eq!(cf.get("b").unwrap().unwrap(), large("z"));
+    }
+}
+
+#[test]
+fn a_deleted_item_is_gone_without_a_filter() {
+    let db = Db::memory().unwrap();
+    let of = CfOptions { table_properties: vec![columns()], ..CfOptions::default() };
+    let cf = db.create_column_family("rows", of).unwrap();
+    fill(&db, &cf, &[("a", "x"), ("b", "x")]);
+    cf.compact().unwrap();
+    cf.delete("a").unwrap();
+    db.flush().unwrap();
+    cf.put("b", "z").unwrap();
+    cf.compact_with("columns", "x").unwrap();
+    assert_eq!((found(&cf, "x"), found(&cf, "z")), (args(&[]), args(&["b"])));
+}
+
+#[test]
+fn a_filter_reaches_the_output_of_a_compaction_that_began_before_it() {
+    let db = Db::memory().unwrap();
+    let ((begins, has_begun), (filters, has_filtered)) = (channel(), channel());
+    let (begins, has_filtered) = (Mutex::new(begins), Mutex::new(has_filtered));
+    let old = TableProperty::new("columns", move |key, value, add| {
+        if key == b"b" {
+            begins.lock().unwrap().send(())?;
+            has_filtered.lock().unwrap().recv_timeout(Duration::from_secs(60))?;
+        }
+        value.split(|byte| *byte == b',').for_each(add);
+        Ok(())
+    });
+    let of = CfOptions { table_properties: vec![columns()], ..CfOptions::default() };
+    let cf = db.create_column_family("rows", of).unwrap();
+    fill(&db, &cf, &[("b", "x,y")]);
+    cf.compact().unwrap();
+    let bottom = cf.tables().unwrap()[0].number;
+    fill(&db, &cf, &[("a", "x,y")]);
+    cf.set_functions(None, vec![old]).unwrap();
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| cf.compact_files([bottom]));
+        has_begun.recv_timeout(Duration::from_secs(60)).unwrap();
+        let filters = Mutex::new(filters);
+        let filter = CompactionFilter::new("without x", move |_, _| {
+            let _ = filters.lock().unwrap().send(()); // the other compaction goes on, or has ended
+            Ok(FilterDecision::Change(b"y".to_vec()))
+        });
+        cf.set_functions(Some(filter), vec![columns()]).unwrap();
+        cf.compact_with("columns", "x").unwrap();
+        running.join().unwrap().unwrap();
+    });
+    assert_eq!((found(&cf, "x"), found(&cf, "y")), (args(&[]), args(&["a", "b"])));
 }
 
 /// The blob file that commits write into collects items by the functions that the family had when it was begun.

@@ -64,6 +64,16 @@ const MOST_CHECKED: usize = 64;
 /// ran when it began write such tables.
 const COLLECTING_ROUNDS: usize = 3;
 
+/// Number of searches for an item: the tables that the first one finds are compacted, those that the second one finds are
+/// merged with all newer records. The first round has waited for the compactions before it.
+const SEARCHES: usize = 2;
+
+/// The tables that may have an item of a property, and the ids of the blob files that may have it.
+struct FilesWith {
+    tables: Vec<Arc<TableMeta>>,
+    values: BTreeSet<Uid>,
+}
+
 /// The outcome of one step of a compaction that a caller asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Turn {
@@ -295,6 +305,10 @@ impl Compactor {
     }
 
     /// Compacts the tables that may have an item, and moves all values out of the blob files that may have it.
+    ///
+    /// Two kinds of tables can still have an item that no current record has: those of compactions that began with other
+    /// functions, and tables of old versions whose newer records, or tombstones, are in other tables. These are merged with
+    /// the newer records of their keys.
     pub(in crate::db) fn compact_with(
         &self,
         family: &Family,
@@ -302,21 +316,27 @@ impl Compactor {
         item: &[u8],
         step: &dyn Fn() -> bool,
     ) -> Result<()> {
-        let view = family.open_view()?;
-        let (mut found, mut chosen) = (Vec::new(), BTreeSet::new());
-        for table in view.levels.iter().flat_map(|level| level.tables()) {
-            if may_have_item(table, property, item)? {
-                found.push(table.meta().number);
+        for round in 0..SEARCHES {
+            let FilesWith { tables, values } = files_with(&*family.open_view()?, property, item)?;
+            if tables.is_empty() {
+                break;
             }
-            let files = table.meta().values.iter().map(|values| &values.file);
-            chosen.extend(files.filter(|file| file.collected.may_have(property, item)).map(|file| file.uid));
-        }
-        drop(view);
-        for _ in 0..COLLECTING_ROUNDS {
-            self.compact_each(family, &found, &chosen, step)?;
-            let view = family.open_view()?;
-            let tables = view.levels.iter().flat_map(|level| level.tables()).map(|table| table.meta());
-            found = tables.filter(|meta| points_into(meta, &chosen)).map(|meta| meta.number).collect();
+            let mut numbers = Vec::new();
+            for table in tables {
+                match round {
+                    0 => numbers.push(table.number),
+                    _ => {
+                        let bounds = [&table.smallest, &table.largest].map(|key| Bound::Included(key.clone()));
+                        self.compact_range(family, &bounds.into(), step)?;
+                    }
+                }
+            }
+            for _ in 0..COLLECTING_ROUNDS {
+                self.compact_each(family, &numbers, &values, step)?;
+                let view = family.open_view()?;
+                let tables = view.levels.iter().flat_map(|level| level.tables()).map(|table| table.meta());
+                numbers = tables.filter(|meta| points_into(meta, &values)).map(|meta| meta.number).collect();
+            }
         }
         Ok(())
     }
@@ -915,6 +935,19 @@ fn stale_files(family: &Family, levels: &TableLevels, thrift: GcPolicy, resting:
 /// Returns true if a table points into one of these files.
 fn points_into(meta: &TableMeta, files: &BTreeSet<Uid>) -> bool {
     meta.values.iter().any(|of| files.contains(&of.file.uid))
+}
+
+/// Finds the files of a view that may have an item of a property.
+fn files_with(view: &View, property: &str, item: &[u8]) -> Result<FilesWith> {
+    let mut found = FilesWith { tables: Vec::new(), values: BTreeSet::new() };
+    for table in view.levels.iter().flat_map(|level| level.tables()) {
+        if may_have_item(table, property, item)? {
+            found.tables.push(table.meta().clone());
+        }
+        let files = table.meta().values.iter().map(|values| &values.file);
+        found.values.extend(files.filter(|file| file.collected.may_have(property, item)).map(|file| file.uid));
+    }
+    Ok(found)
 }
 
 /// Returns true if a table may have this item of a property, itself or in the blob files that it points into. Opens it.
