@@ -1,11 +1,12 @@
 """Small operations of stores and families: the ends of a mapping, estimates, pauses, options."""
 
 import os
+import sys
 
 import pytest
 
 import waxseal
-import waxseal
+from waxseal import _options
 
 
 def test_the_ends_of_a_mapping(db):
@@ -248,3 +249,23 @@ def test_tables_are_found_by_their_properties(path):
                 db.create_family("wrong", table_properties=wrong)
         with pytest.raises(waxseal.InvalidArgument):
             db.create_family("wrong", table_properties={"": versions})
+
+
+def test_a_property_that_a_signal_cuts_short_is_not_known(db):
+    """The handler of a signal may raise before the first line of the callback, whose answer would be a success."""
+    code = _options.Property._called.__code__
+
+    def cut(frame, event, _arg):
+        if event == "call" and frame.f_code is code:
+            raise KeyboardInterrupt
+
+    users = db.create_family("users", table_properties={"versions": lambda _key, value: [value[:1]]}, large_value_bytes=100)
+    sys.settrace(cut)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            users[b"a"] = b"1" * 200  # the function runs on the thread of the commit
+    finally:
+        sys.settrace(None)
+    users[b"b"] = b"2" * 200
+    db.flush()
+    assert len(users.files_with("versions", b"1")) == 1

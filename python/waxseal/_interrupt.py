@@ -4,9 +4,9 @@ Python runs signal handlers on its main thread only, and only while that thread 
 calls this module about every 10 ms during a call of the main thread (`waxseal_set_interrupt`). This module keeps the
 handler's exception, the call ends early, and raises it.
 
-A handler may also run at the first instruction of a function that the library calls through ctypes, outside of any `try`. ctypes passes what
-it raises to `sys.unraisablehook` and goes on with any number. `guarded` catches that too. Such a number is no order of two keys, so the
-library is told to ask a comparator again, whoever made the call: `watch_comparators`.
+A handler may also run at the first instruction of a function that the library calls through ctypes, outside of any
+`try`. ctypes passes the exception to `sys.unraisablehook` and returns an arbitrary number to the library. `guarded` catches
+that too. Such a number is no answer, so a function of the library takes it back, in calls by any route: `watch`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import ctypes as C
 import sys
 import threading
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Dict, Optional
 
 from . import _abi
 
@@ -88,29 +88,26 @@ def raise_taken() -> None:
         raise raised
 
 
-def _nothing() -> int:
-    return 0
+#: Functions that take back the answer of the callback that runs on this thread, by the kind of callback.
+_take_back: Dict[str, Callable[[], Any]] = {}
 
 
-#: Takes back the answer of the comparison that runs on this thread.
-compare_again: Callable[[], int] = _nothing
-
-
-def watch_comparators(again: Callable[[], int]) -> None:
-    """From now on a comparator that ctypes calls, and that is left without an answer, is asked again, in calls by any route."""
-    global compare_again
-    if compare_again is _nothing:
-        compare_again = again
+def watch(kind: str, take_back: Callable[[], Any]) -> None:
+    """From now on `take_back` is called after a callback that ctypes called and that was left without an answer. It does
+    nothing if the callback is of another kind."""
+    if not _take_back:
         sys.unraisablehook = _unraisable(sys.unraisablehook)
+    _take_back.setdefault(kind, take_back)
 
 
 def _unraisable(before: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def hook(unraisable: Any) -> None:
-        global _raised
         if "ctypes callback" in str(getattr(unraisable, "err_msg", None) or ""):
-            compare_again()
+            for take_back in _take_back.values():
+                take_back()
             if is_main_thread():
-                _raised = _raised or unraisable.exc_value
+                if unraisable.exc_value is not None:
+                    keep(unraisable.exc_value)
                 return
         before(unraisable)
 

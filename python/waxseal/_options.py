@@ -217,7 +217,7 @@ class Order:
         if name == "native":
             self._said = self._answer  # alive as long as the order: its address is the context
             return _abi.waxseal_compare_fn(backend.compare_address()), id(self._said)
-        _interrupt.watch_comparators(function("waxseal_compare_again"))
+        _interrupt.watch("comparator", function("waxseal_compare_again"))
         return _abi.waxseal_compare_fn(self._called), None
 
     def _called(self, _context: Any, a: int, a_len: int, b: int, b_len: int) -> int:
@@ -305,6 +305,7 @@ class Property:
         self.name = name.encode("utf-8")
         self._collect: PropertyFunction = collect
         self._hook = _abi.waxseal_property_fn(self._called)
+        _interrupt.watch("property", _fail_property)
 
     def arguments(self) -> Tuple[Any, ...]:
         """What the library wants to know: it collects by values, without a context."""
@@ -319,6 +320,11 @@ class Property:
             return 0
         except BaseException as raised:
             return answer_raised(raised, error)
+
+
+def _fail_property() -> None:
+    """Makes the function of a property that runs on this thread fail: no item is null."""
+    function("waxseal_property_add_item")(None, 1, None)
 
 
 class Opening:

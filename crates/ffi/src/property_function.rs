@@ -18,8 +18,8 @@ use crate::lent::{Lent, waxseal_slice_t};
 use crate::reentry::Caller;
 
 /// Collects the items of one value or merge operand: calls `waxseal_property_add_item` for each, and returns
-/// `WAXSEAL_OK`. Any other status is a failure: the file is left without the property. All inputs are valid during the
-/// call only.
+/// `WAXSEAL_OK`. Any other status, and a call of `waxseal_property_add_item` that fails, is a failure: the file is left
+/// without the property. All inputs are valid during the call only.
 ///
 /// Called on any thread, concurrently. It must not call the store whose records it gets, nor wait for a thread that
 /// writes to it.
@@ -35,8 +35,8 @@ pub type waxseal_property_fn = Option<
 >;
 
 thread_local! {
-    /// The items of the callback that runs on this thread; `None` outside of one.
-    static ITEMS: RefCell<Option<Vec<Vec<u8>>>> = const { RefCell::new(None) };
+    /// The items of the callback that runs on this thread, or its failure to add one; `None` outside of one.
+    static ITEMS: RefCell<Option<Result<Vec<Vec<u8>>>>> = const { RefCell::new(None) };
 }
 
 /// A property that a caller supplied, for any stores.
@@ -65,28 +65,37 @@ impl GivenProperty {
         value: &[u8],
         add: &mut dyn FnMut(&[u8]),
     ) -> std::result::Result<(), PropertyFailure> {
-        let before = ITEMS.replace(Some(Vec::new()));
+        let before = ITEMS.replace(Some(Ok(Vec::new())));
         let asked = self.0.try_ask(caller, |function, context, error| {
             let (key, value) = (waxseal_slice_t::of(key), waxseal_slice_t::of(value));
             // SAFETY: the header states the arguments and their lifetime; the context came with the function.
             unsafe { function(context, key.data, key.len, value.data, value.len, error) }
         });
-        let items = ITEMS.replace(before).unwrap_or_default();
-        match asked? {
-            0 => items.iter().for_each(|item| add(item)),
-            other => return Err(Failed(format!("it answered {other}")).into()),
+        let items = ITEMS.replace(before);
+        match (asked?, items) {
+            (0, Some(Ok(items))) => items.iter().for_each(|item| add(item)),
+            (0, _) => return Err(Failed("it failed to add an item".to_owned()).into()),
+            (other, _) => return Err(Failed(format!("it answered {other}")).into()),
         }
         Ok(())
     }
 }
 
-/// Adds an item to the callback that runs on this thread.
-pub(crate) fn add_item(item: &[u8]) -> Result<()> {
-    ITEMS.with_borrow_mut(|items| match items {
-        Some(items) => {
-            items.push(item.to_vec());
-            Ok(())
+/// Adds an item to the callback that runs on this thread. An invalid item makes it fail.
+pub(crate) fn add_item(item: Result<&[u8]>) -> Result<()> {
+    ITEMS.with_borrow_mut(|running| {
+        let Some(items) = running else {
+            return Err(Failure::invalid("no function of a property is running on this thread"));
+        };
+        match item {
+            Ok(item) => {
+                items.iter_mut().for_each(|items| items.push(item.to_vec()));
+                Ok(())
+            }
+            Err(failure) => {
+                *items = Err(Failure::invalid("an invalid item"));
+                Err(failure)
+            }
         }
-        None => Err(Failure::invalid("no function of a property is running on this thread")),
     })
 }

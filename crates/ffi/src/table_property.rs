@@ -25,10 +25,11 @@ calls! {
     }
 
     /// Adds an item to the property whose function is running on this thread. Items of a file that need more than 4,096
-    /// bytes together leave the file without the property.
+    /// bytes together leave the file without the property. So does an invalid item, a null one with a length, whatever the
+    /// function returns: for languages in which a function may be left without an answer, as by the handler of a signal.
     ///
-    /// Thread-safe. Errors: `WAXSEAL_INVALID` outside of such a function.
+    /// Thread-safe. Errors: `WAXSEAL_INVALID` outside of such a function, and for an invalid item.
     fn waxseal_property_add_item(bytes item) {
-        add_item(item.bytes("item")?)
+        add_item(item.bytes("item"))
     }
 }

@@ -140,6 +140,10 @@ static int32_t first_byte(
         *failure = waxseal_error_create(WAXSEAL_INVALID, LIT("no item"));
         return WAXSEAL_INVALID;
     }
+    if (value_len == 1 && *value == '!') {
+        waxseal_property_add_item(NULL, 1, NULL);
+        return WAXSEAL_OK;
+    }
     return waxseal_property_add_item(value, value_len > 0 ? 1 : 0, failure);
 }
 
@@ -178,6 +182,9 @@ static void tables_are_found_by_their_properties(void) {
     CHECK_OK(waxseal_put(family, LIT("c"), LIT("?"), &error));
     CHECK_OK(waxseal_flush(db, &error));
     CHECK(tables_with(family, "x") == 2 && tables_with(family, "z") == 1);
+    CHECK_OK(waxseal_put(family, LIT("d"), LIT("!"), &error));
+    CHECK_OK(waxseal_flush(db, &error));
+    CHECK(tables_with(family, "x") == 3 && tables_with(family, "z") == 2);
     CHECK_OK(waxseal_compact_with(family, LIT("first"), LIT("x"), &error));
     CHECK_FAILS(WAXSEAL_INVALID, waxseal_compact_with(family, LIT("\xff"), LIT("x"), &error));
     CHECK(tables_with(family, "x") >= 1 && tables_with(family, "y") >= 1);
