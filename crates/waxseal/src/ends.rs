@@ -6,10 +6,11 @@ use waxseal_lsm::db::{At, End};
 use waxseal_lsm::error::Result;
 use waxseal_lsm::read::UserCursor;
 
-use crate::batch::{WriteOptions, pop};
+use crate::batch::pop;
 use crate::inner::ColumnFamily;
 use crate::slice::Slice;
 use crate::snapshot::Snapshot;
+use crate::write_options::WriteOptions;
 
 impl ColumnFamily {
     /// Returns the first record in key order, or `None` if the family has no record.

@@ -12,7 +12,7 @@ use waxseal_lsm::table_property::TableProperty;
 use waxseal_meta::Seal;
 use waxseal_meta::reading::Meta;
 
-use crate::batch::{Batch, Write, WriteOptions, write_one, write_plainly};
+use crate::batch::{Batch, Write, write_one, write_plainly};
 use crate::cursor::Cursor;
 use crate::entries::MetaIter;
 use crate::inner::ColumnFamily;
@@ -20,6 +20,7 @@ use crate::range::{KeyRange, Range};
 use crate::sealed::Sealed;
 use crate::slice::Slice;
 use crate::verify::VerifyPolicy;
+use crate::write_options::WriteOptions;
 
 impl ColumnFamily {
     /// Returns the options of the family as of now. [`CfOptions::list`] gives names and values for a report.

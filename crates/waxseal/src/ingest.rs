@@ -7,9 +7,10 @@ use waxseal_lsm::db::{BulkLoad, IngestMode, IngestedTables, TableFile, TableFile
 use waxseal_lsm::error::Result;
 use waxseal_lsm::record::{Kind, Seqno};
 
-use crate::batch::{Write, WriteOptions, with_entries};
+use crate::batch::{Write, with_entries};
 use crate::db::Db;
 use crate::inner::ColumnFamily;
+use crate::write_options::WriteOptions;
 
 /// Writes one table file, for [`Db::ingest`].
 ///

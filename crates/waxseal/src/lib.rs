@@ -83,6 +83,7 @@ mod snapshot;
 mod tables;
 mod transaction;
 mod verify;
+mod write_options;
 
 #[cfg(feature = "tokio")]
 pub use async_db::{
@@ -92,7 +93,7 @@ pub use async_db::{
 pub use backup::{
     Backup, BackupInfo, BackupOptions, BackupProgress, BackupVerification, BackupWatch, CreatedBackup, PurgedBackups,
 };
-pub use batch::{Batch, WriteOptions};
+pub use batch::Batch;
 pub use builder::Builder;
 pub use care::{
     Digest, ErrorHandler, RepairOptions, RepairSource, Report, SalvageOptions, ScrubOptions, VerifyOptions,
@@ -111,6 +112,7 @@ pub use slice::Slice;
 pub use snapshot::Snapshot;
 pub use tables::TableInfo;
 pub use transaction::{Isolation, Transaction, TransactionCursor, TransactionRange};
+pub use write_options::WriteOptions;
 
 pub use waxseal_lsm::compaction_filter::{CompactionFilter, FilterDecision, FilterFailure, Filtered};
 pub use waxseal_lsm::db::{

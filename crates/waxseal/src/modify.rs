@@ -5,8 +5,9 @@
 
 use waxseal_lsm::error::{Error, Result};
 
-use crate::batch::{Change, WriteOptions, modify};
+use crate::batch::{Change, modify};
 use crate::inner::ColumnFamily;
+use crate::write_options::WriteOptions;
 
 impl ColumnFamily {
     /// Sets a key to `new` if its value is `old`, atomically. `None` stands for an absent key: as `old`, the key must

@@ -11,8 +11,9 @@ use waxseal_meta::Seal;
 
 use super::AsyncShared;
 use super::family::AsyncColumnFamily;
-use crate::batch::{Batch, WriteOptions};
+use crate::batch::Batch;
 use crate::range::KeyRange;
+use crate::write_options::WriteOptions;
 
 impl AsyncShared {
     /// Commits a batch and empties it. On an error the batch keeps its writes and nothing was applied. The exception is

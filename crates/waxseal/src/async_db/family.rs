@@ -11,12 +11,13 @@ use waxseal_registry::Session as Who;
 
 use super::AsyncShared;
 use super::rows::RangeStream;
-use crate::batch::{Batch, Write, WriteOptions};
+use crate::batch::{Batch, Write};
 use crate::inner::ColumnFamily;
 use crate::range::KeyRange;
 use crate::sealed::Sealed;
 use crate::slice::Slice;
 use crate::tables::TableInfo;
+use crate::write_options::WriteOptions;
 
 /// A handle to one column family, for async code: see [`ColumnFamily`] and [`AsyncDb`](crate::AsyncDb). Clones share
 /// it.

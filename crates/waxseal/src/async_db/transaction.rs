@@ -10,10 +10,10 @@ use waxseal_meta::reading::Meta;
 use super::family::AsyncColumnFamily;
 use super::session::AsyncSession;
 use super::{AsyncDb, AsyncShared};
-use crate::batch::WriteOptions;
 use crate::range::KeyRange;
 use crate::slice::Slice;
 use crate::transaction::{Isolation, Transaction};
+use crate::write_options::WriteOptions;
 
 /// Reads and writes that take effect together, for async code: [`Transaction`]. All of its calls run on the store's
 /// threads.

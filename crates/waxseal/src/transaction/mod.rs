@@ -29,12 +29,13 @@ use waxseal_lsm::seam::Companions;
 use waxseal_meta::reading::Meta;
 use waxseal_registry::Session as Who;
 
-use crate::batch::{Batch, BatchMark, WriteOptions};
+use crate::batch::{Batch, BatchMark};
 use crate::db::Db;
 use crate::inner::{ColumnFamily, Inner};
 use crate::range::KeyRange;
 use crate::session::Session;
 use crate::slice::Slice;
+use crate::write_options::WriteOptions;
 use own_writes::{OwnValue, OwnWrites};
 
 pub use cursor::TransactionCursor;
