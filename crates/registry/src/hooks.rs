@@ -34,10 +34,11 @@ use waxseal_lsm::seam::PendingWrite;
 use waxseal_meta::Sealer;
 use waxseal_meta::builtin::Expiry;
 use waxseal_meta::provider::EXPIRY;
-use waxseal_meta::stamp::{Stamp, StampValues, StampVerb};
+use waxseal_meta::stamp::{Stamp, StampValues, StampVerb, Via};
 
 use crate::clock::Time;
 use crate::commit_gate::{CommitGate, GatePass};
+use crate::described::{DescribedOperation, Notes, registration_of};
 use crate::emission::{
     Done, EmissionPlan, OLD_VALUE, check_key, event_at, expires, old_image, operation_of, put_event, retention_of,
 };
@@ -107,12 +108,14 @@ struct WatchedOperation {
     family: Option<Arc<str>>,
 }
 
-/// A registered range delete of a batch. Its event is written with it, whatever the mode of the registration.
-struct WatchedRange {
+/// A registered range delete or described operation of a batch. Its event is written with it, whatever the mode of the
+/// registration.
+struct WatchedEvent {
     /// Its index in the batch.
     at: u64,
     registration: Registration,
     target: Target,
+    operation: Operation,
     payload: Payload,
 }
 
@@ -121,7 +124,7 @@ struct WatchedRange {
 pub(crate) struct Room {
     out: Batch,
     found: Vec<WatchedOperation>,
-    ranges: Vec<WatchedRange>,
+    ranges: Vec<WatchedEvent>,
     /// The key and value of one row.
     pub(crate) row: Vec<u8>,
     pub(crate) seen: Option<CachedSnapshot>,
@@ -162,7 +165,12 @@ impl Hooks {
         who: Option<&Session>,
         verbs: &[StampVerb],
     ) -> Result<Seqno> {
-        Room::lend(|room| self.commit_in(room, batch, durability, (who, verbs)))
+        self.commit_noted(batch, durability, Notes { who, verbs, ..Notes::default() })
+    }
+
+    /// Commits a batch with all that its caller says of it.
+    pub(crate) fn commit_noted(&self, batch: &mut Batch, durability: Durability, notes: Notes<'_>) -> Result<Seqno> {
+        Room::lend(|room| self.commit_in(room, batch, durability, notes))
     }
 
     /// Commits a batch like `commit` while a condition holds. Returns `None`, and changes nothing, once it does not.
@@ -170,10 +178,10 @@ impl Hooks {
         &self,
         batch: &mut Batch,
         durability: Durability,
-        (who, verbs): (Option<&Session>, &[StampVerb]),
+        notes: Notes<'_>,
         condition: &mut dyn Condition,
     ) -> Result<Option<Seqno>> {
-        Room::lend(|room| self.commit_on(room, batch, durability, (who, verbs), condition))
+        Room::lend(|room| self.commit_on(room, batch, durability, notes, condition))
     }
 
     /// Returns true if the epoch names this snapshot. Otherwise a change is being published, and the call waits
@@ -192,9 +200,9 @@ impl Hooks {
         room: &mut Room,
         batch: &mut Batch,
         durability: Durability,
-        of: (Option<&Session>, &[StampVerb]),
+        notes: Notes<'_>,
     ) -> Result<Seqno> {
-        let committed = self.commit_on(room, batch, durability, of, &mut Always(&self.db))?;
+        let committed = self.commit_on(room, batch, durability, notes, &mut Always(&self.db))?;
         committed.ok_or_else(|| Error::structural("a commit without a condition was refused"))
     }
 
@@ -204,9 +212,11 @@ impl Hooks {
         room: &mut Room,
         batch: &mut Batch,
         durability: Durability,
-        (who, verbs): (Option<&Session>, &[StampVerb]),
+        notes: Notes<'_>,
         condition: &mut C,
     ) -> Result<Option<Seqno>> {
+        notes.check()?;
+        let Notes { who, verbs, described, .. } = notes;
         let mut handed_back = 0;
         loop {
             condition.prepare()?;
@@ -217,6 +227,11 @@ impl Hooks {
             }
             look(batch, &snapshot, &self.db, verbs, &mut room.found)?;
             look_at_ranges(batch, &snapshot, &self.db, &mut room.ranges)?;
+            if notes.is_described {
+                room.found.retain(|found| found.stamp.via != Via::Cluster);
+                room.ranges.retain(|range| range.registration.target != Target::Cluster);
+                look_at_described(described, &snapshot, &mut room.ranges);
+            }
             let exclusive = snapshot.reads_before();
             if batch.is_empty() || room.found.is_empty() && room.ranges.is_empty() && !exclusive {
                 let Some(under) = condition.precondition()? else { return Ok(None) };
@@ -320,8 +335,8 @@ impl Hooks {
             let key_end = found.row(operation, who, 0, row)?;
             self.push_beside(out, row, key_end, found.at, &found.stamp)
         })?;
-        for WatchedRange { at, registration, target, payload } in ranges {
-            let event = event_at(time, registration, (target, Operation::RANGE_DELETE), payload.clone(), who);
+        for WatchedEvent { at, registration, target, operation, payload } in ranges {
+            let event = event_at(time, registration, (target, *operation), payload.clone(), who);
             let back = out.len() as u64 - *at;
             push_event(out, &event, back, retention_of(registration), time, &self.sealer)?;
         }
@@ -537,7 +552,7 @@ fn look(
 }
 
 /// Finds the registered range deletes of a batch.
-fn look_at_ranges(batch: &Batch, snapshot: &RegistrySnapshot, db: &Db, found: &mut Vec<WatchedRange>) -> Result<()> {
+fn look_at_ranges(batch: &Batch, snapshot: &RegistrySnapshot, db: &Db, found: &mut Vec<WatchedEvent>) -> Result<()> {
     found.clear();
     if !batch.has_ranges() {
         return Ok(());
@@ -554,9 +569,19 @@ fn look_at_ranges(batch: &Batch, snapshot: &RegistrySnapshot, db: &Db, found: &m
         let mut payload = Payload::new();
         bounds.0.into_iter().for_each(|start| payload.push(Field::RangeStart(start.to_vec())));
         bounds.1.into_iter().for_each(|end| payload.push(Field::RangeEnd(end.to_vec())));
-        found.push(WatchedRange { at, registration, target: Target::family(family.name()), payload });
+        let (target, operation) = (Target::family(family.name()), Operation::RANGE_DELETE);
+        found.push(WatchedEvent { at, registration, target, operation, payload });
     }
     Ok(())
+}
+
+/// Finds the registered operations among those that are described.
+fn look_at_described(described: &[DescribedOperation], snapshot: &RegistrySnapshot, found: &mut Vec<WatchedEvent>) {
+    for one in described {
+        let Some(registration) = registration_of(one, snapshot).cloned() else { continue };
+        let DescribedOperation { at, target, operation, payload } = one.clone();
+        found.push(WatchedEvent { at, registration, target, operation, payload });
+    }
 }
 
 /// Returns the mask of registered operations in a family; 0 for system families.

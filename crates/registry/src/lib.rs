@@ -13,6 +13,7 @@
 //! log                                  queries and deletion of events
 //! pending                              events that are not rows yet
 //! witness, sources                     callbacks of the engine; the sources of events, and their merge
+//! described                            operations on tables, described by the layer above
 //! matching, rights, commit_gate        registration lookup for writes; authorization; the commit gate
 //! emission                             conversion of an operation to an event
 //! quarantine, retention                quarantined tables and lost ranges; retention of the engine's events
@@ -28,6 +29,7 @@
 
 pub mod clock;
 mod commit_gate;
+mod described;
 mod emission;
 pub mod engine_log;
 pub mod event;
@@ -56,12 +58,13 @@ pub mod target;
 mod witness;
 
 pub use clock::{EventClock, Time};
+pub use described::{DescribedOperation, Notes};
 pub use event::Event;
 pub use hooks::is_watched;
 pub use key::Query;
 pub use log::{Page, Paging};
 pub use modes::{Ring, RingStats, WhenFull};
-pub use operation::{Operation, Operations, Site};
+pub use operation::{Operation, OperationGroup, Operations, Site};
 pub use payload::{Field, Image, Payload};
 pub use provenance::{Explanation, Lies, Lineage, Provenance, Step};
 pub use quarantine::Case;

@@ -36,6 +36,9 @@ fn is_at(site: Site, target: &Target) -> bool {
         Site::Anything => true,
         Site::Family => matches!(target, Target::Family(_)),
         Site::Key => matches!(target, Target::Key { .. }),
+        Site::Table => matches!(target, Target::Table(_)),
+        Site::Row => matches!(target, Target::Row { .. } | Target::Partition { .. }),
+        Site::Column => matches!(target, Target::Column { .. }),
         Site::TableFile => matches!(target, Target::TableFile(_)),
         Site::Part(part) => matches!(target, Target::Engine(own) if own == part),
     }
@@ -46,6 +49,9 @@ fn is_below(site: Site, target: &Target) -> bool {
     match target {
         Target::Cluster => true,
         Target::Family(_) => site == Site::Key,
+        Target::Keyspace(_) => matches!(site, Site::Table | Site::Row | Site::Column),
+        Target::Table(_) | Target::Partition { .. } => matches!(site, Site::Row | Site::Column),
+        Target::Row { .. } => matches!(site, Site::Row | Site::Column),
         _ => false,
     }
 }
@@ -55,6 +61,9 @@ fn place(site: Site) -> String {
         Site::Anything => "anything".to_owned(),
         Site::Family => "column families".to_owned(),
         Site::Key => "keys".to_owned(),
+        Site::Table => "tables".to_owned(),
+        Site::Row => "rows".to_owned(),
+        Site::Column => "columns of rows".to_owned(),
         Site::TableFile => "table files".to_owned(),
         Site::Part(part) => format!("engine:{part}"),
     }

@@ -55,13 +55,19 @@ pub enum Site {
     Family,
     /// On a key of a raw column family.
     Key,
+    /// On a table.
+    Table,
+    /// On a row of a table, or on a partition.
+    Row,
+    /// On a column of a row.
+    Column,
     /// On an existing table file. The operation that writes a table file occurs before the file has a name.
     TableFile,
     /// On this engine part.
     Part(&'static str),
 }
 
-use Site::{Anything, Family, Key, Part, TableFile};
+use Site::{Anything, Column, Family, Key, Part, Row, Table, TableFile};
 
 /// A built-in operation.
 struct BuiltinOperation {
@@ -91,19 +97,19 @@ macro_rules! operations {
 operations! {
     SCHEMA_ALTER = 0x0101, "Schema.Alter", [], [];
     SCHEMA_DROP = 0x0102, "Schema.Drop", [], [];
-    TABLE_ALTER_ADD = 0x0201, "Table.AlterAdd", ["AlterCF_Add", "Alter_Add_Column"], [];
-    TABLE_ALTER_DROP = 0x0202, "Table.AlterDrop", ["AlterColumnFamily_Drop"], [];
-    TABLE_ALTER_RENAME = 0x0203, "Table.AlterRename", [], [];
-    TABLE_DROP = 0x0204, "Table.Drop", [], [Family, TableFile, Part("store")];
-    TABLE_TRUNCATE = 0x0205, "Table.Truncate", ["Truncate"], [];
-    ROW_INSERT = 0x0301, "Row.Insert", ["Insert_Row"], [Key];
-    ROW_UPDATE = 0x0302, "Row.Update", ["Update_Row"], [Key];
-    ROW_DELETE = 0x0303, "Row.Delete", ["Delete_Row"], [Key];
-    ROW_WRITE = 0x0304, "Row.Write", [], [Key];
-    COLUMN_INSERT = 0x0401, "Column.Insert", ["Insert_Column"], [];
-    COLUMN_UPDATE = 0x0402, "Column.Update", ["Update_Column"], [];
-    COLUMN_DELETE = 0x0403, "Column.Delete", ["Delete_Column"], [];
-    RANGE_DELETE = 0x0501, "Range.Delete", [], [Family, Key];
+    TABLE_ALTER_ADD = 0x0201, "Table.AlterAdd", ["AlterCF_Add", "Alter_Add_Column"], [Table];
+    TABLE_ALTER_DROP = 0x0202, "Table.AlterDrop", ["AlterColumnFamily_Drop"], [Table];
+    TABLE_ALTER_RENAME = 0x0203, "Table.AlterRename", [], [Table];
+    TABLE_DROP = 0x0204, "Table.Drop", [], [Family, Table, TableFile, Part("store")];
+    TABLE_TRUNCATE = 0x0205, "Table.Truncate", ["Truncate"], [Table];
+    ROW_INSERT = 0x0301, "Row.Insert", ["Insert_Row"], [Key, Row];
+    ROW_UPDATE = 0x0302, "Row.Update", ["Update_Row"], [Key, Row];
+    ROW_DELETE = 0x0303, "Row.Delete", ["Delete_Row"], [Key, Row];
+    ROW_WRITE = 0x0304, "Row.Write", [], [Key, Row];
+    COLUMN_INSERT = 0x0401, "Column.Insert", ["Insert_Column"], [Column];
+    COLUMN_UPDATE = 0x0402, "Column.Update", ["Update_Column"], [Column];
+    COLUMN_DELETE = 0x0403, "Column.Delete", ["Delete_Column"], [Column];
+    RANGE_DELETE = 0x0501, "Range.Delete", [], [Family, Key, Table, Row];
     NODE_DECOMMISSION = 0x0601, "Node.Decommission", ["decommission"], [];
     NODE_JOIN = 0x0602, "Node.Join", [], [];
     NODE_VERIFY = 0x0603, "Node.Verify", [], [];
@@ -368,7 +374,7 @@ mod tests {
             assert!(!operation.is_defined() && operation.group() != OperationGroup::Defined);
         }
         assert!(KNOWN.is_sorted_by(|a, b| a.operation < b.operation), "found by binary search");
-        assert_eq!((Operation::known().count(), Operation::reserved().count()), (22, 13));
+        assert_eq!((Operation::known().count(), Operation::reserved().count()), (29, 6));
         assert_eq!(operations.named("AlterColumnFamily_Drop").unwrap(), Operation::TABLE_ALTER_DROP);
         let later = Operation::from_number(0x0399).unwrap();
         assert!(!operations.contains(later) && operations.name(later) == "operation 0399");

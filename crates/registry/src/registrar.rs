@@ -22,6 +22,7 @@ use waxseal_meta::{Emitter, Seal, Sealer};
 
 use crate::clock::Time;
 use crate::commit_gate::CommitGate;
+use crate::described::Notes;
 use crate::emission::{event_at, retention_of};
 use crate::engine_log::EngineLine;
 use crate::event::Event;
@@ -134,7 +135,7 @@ impl Prepared {
             operations: RwLock::new(operations),
             defining: Mutex::default(),
             authorizer: setup.authorizer,
-            catalogue: setup.catalogue,
+            catalogue: RwLock::new(setup.catalogue),
             clock: setup.clock,
             thread: Mutex::default(),
         };
@@ -221,7 +222,7 @@ struct RegistrarShared {
     /// Held while an operation is defined, so that no two names get the same number.
     defining: Mutex<()>,
     authorizer: Arc<dyn Authorizer>,
-    catalogue: Arc<dyn Catalogue>,
+    catalogue: RwLock<Arc<dyn Catalogue>>,
     clock: Arc<dyn env::Clock>,
     /// Writes events of mode async; started by the first registration of that mode.
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -255,19 +256,30 @@ impl Registrar {
         self.shared.hooks.commit(batch, durability, who, verbs)
     }
 
-    /// Commits a batch like `commit` while a condition holds: repeats rejected attempts until one succeeds. Returns
+    /// Commits a batch like `commit`, with all that its caller says of it.
+    pub fn commit_noted(&self, batch: &mut Batch, durability: Durability, notes: Notes<'_>) -> Result<Seqno> {
+        let epoch = self.db.epoch();
+        if !is_watched(epoch)
+            && let Some(last) = self.db.commit_if(batch, durability, Precondition::epoch(epoch))?
+        {
+            return Ok(last);
+        }
+        self.shared.hooks.commit_noted(batch, durability, notes)
+    }
+
+    /// Commits a batch like `commit_noted` while a condition holds: repeats rejected attempts until one succeeds. Returns
     /// `None`, and changes nothing, once the condition no longer holds. Errors: also those of the condition.
     pub fn commit_when(
         &self,
         batch: &mut Batch,
         durability: Durability,
-        (who, verbs): (Option<&Session>, &[StampVerb]),
+        notes: Notes<'_>,
         condition: &mut dyn Condition,
     ) -> Result<Option<Seqno>> {
         loop {
             let epoch = self.db.epoch();
             if is_watched(epoch) {
-                return self.shared.hooks.commit_when(batch, durability, (who, verbs), condition);
+                return self.shared.hooks.commit_when(batch, durability, notes, condition);
             }
             condition.prepare()?;
             let Some(under) = condition.precondition()? else { return Ok(None) };
@@ -351,12 +363,12 @@ impl Registrar {
 
     /// Parses a target. Errors: `Invalid`.
     pub fn target(&self, text: &str) -> Result<Target> {
-        Target::parse(text, self.schema())
+        Target::parse(text, &*self.catalogue())
     }
 
     /// Formats a target as text.
     pub fn text(&self, target: &Target) -> String {
-        target.text(self.schema())
+        target.text(&*self.catalogue())
     }
 
     /// Returns the operation with this name. Errors: `Invalid` for an unknown name.
@@ -404,7 +416,7 @@ impl Registrar {
         who: Option<&Session>,
     ) -> Result<bool> {
         let who = who.unwrap_or(&Session::ANONYMOUS);
-        check_target(&self.shared.hooks.db, self.schema(), target)?;
+        check_target(&self.shared.hooks.db, &*self.catalogue(), target)?;
         if let Some(operation) = operation
             && !self.operations().contains(operation)
         {
@@ -628,8 +640,13 @@ impl Registrar {
         Ok(())
     }
 
-    fn schema(&self) -> &dyn Schema {
-        &*self.shared.catalogue
+    /// Replaces the tables that targets may name.
+    pub fn set_catalogue(&self, catalogue: Arc<dyn Catalogue>) {
+        *self.shared.catalogue.write().unwrap_or_else(PoisonError::into_inner) = catalogue;
+    }
+
+    fn catalogue(&self) -> Arc<dyn Catalogue> {
+        self.shared.catalogue.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn may_read(&self, who: Option<&Session>, target: &Target) -> Result<()> {

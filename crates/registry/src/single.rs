@@ -36,6 +36,7 @@ use waxseal_meta::Seal;
 use waxseal_meta::stamp::{Blank, Stamp, StampVerb};
 
 use crate::clock::Time;
+use crate::described::Notes;
 use crate::emission::{EmissionPlan, expires, operation_of};
 use crate::hooks::{CachedSnapshot, Hooks, Room, SHORT_KEY, epoch_of, is_watched, name_of, passing, row_of, verb_of};
 use crate::matching::RegistrySnapshot;
@@ -180,7 +181,7 @@ impl Hooks {
                 }
                 StampPlan::Whole => {
                     self.push_one(batch, pending, seal)?;
-                    return self.commit_in(room, batch, durability, (who, &[verb]));
+                    return self.commit_in(room, batch, durability, Notes { who, verbs: &[verb], ..Notes::default() });
                 }
             };
             if let Some(seqno) = committed {

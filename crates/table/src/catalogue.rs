@@ -70,6 +70,13 @@ impl Catalogue {
         }
     }
 
+    /// Returns true if a keyspace has a table.
+    pub(crate) fn has_keyspace(&self, keyspace: &str) -> Result<bool> {
+        let prefix = [&[NAME], keyspace.as_bytes(), b"\0"].concat();
+        let first = self.family.iter().flat_map(|family| family.prefix(&prefix)).next();
+        Ok(first.transpose()?.is_some())
+    }
+
     /// Returns all tables, in the order of their names.
     pub(crate) fn tables(&self) -> Result<Vec<TableRecord>> {
         let mut tables = Vec::new();

@@ -543,6 +543,39 @@ impl Layout {
         Ok(())
     }
 
+    /// Returns the names of the columns and the repeated groups that a row has values of, those of the key excepted.
+    pub(crate) fn columns_of_row(&self, row: &EncodedRow) -> Vec<String> {
+        let all = self.record.schema.columns.iter().zip(&row.values);
+        let set = all.filter(|(column, value)| value.is_some() && !column.role.is_key());
+        let mut names: Vec<String> = set.map(|(column, _)| column.name.clone()).collect();
+        for record in &row.records {
+            names.extend(self.record_name(&record.key[row.key.len()..]));
+        }
+        names.dedup();
+        names
+    }
+
+    /// Returns the names of the columns that a change affects, each with true if it is removed.
+    pub(crate) fn changed_columns(&self, change: &RecordChange) -> Vec<(String, bool)> {
+        match &change.content {
+            ContentChange::Columns(columns) if change.is_of_row() => {
+                let name = |index: &usize| self.names[*index].to_string();
+                columns.iter().map(|(index, value)| (name(index), value.is_null())).collect()
+            }
+            content => {
+                let is_removed = matches!(content, ContentChange::Remove);
+                self.record_name(&change.suffix).map(|name| (name, is_removed)).into_iter().collect()
+            }
+        }
+    }
+
+    /// Returns the name of the repeated group or the dynamic column that a record is of.
+    fn record_name(&self, suffix: &[u8]) -> Option<String> {
+        let (group, name) = split_suffix(suffix).ok()?;
+        let repeated = || self.groups.iter().find(|layout| layout.group.id == group && layout.group.is_repeated);
+        if group == DYNAMIC { Some(name.to_owned()) } else { repeated().map(|layout| layout.name.to_string()) }
+    }
+
     fn repeated_layout(&self, name: &str) -> Result<&GroupLayout> {
         let found = self.groups.iter().find(|layout| layout.group.is_repeated && *layout.name == *name);
         found.ok_or_else(|| Error::of(ErrorKind::NotFound, format!("the table has no repeated group {name:?}")))

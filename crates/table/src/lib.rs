@@ -31,6 +31,7 @@
 //!
 //! ```text
 //! tables                     create, open, list and drop
+//! targets                    tables as targets of the registry
 //! transaction                rows of several tables
 //! purge                      purge of dropped columns
 //! select, indexes            reads of many rows; build and verify indexes
@@ -41,7 +42,7 @@
 //! index_reader               rows in the order of an index
 //! row_reader, write          reads and writes of the records of rows
 //! own_expiries               expiries that a transaction has written
-//! state                      what the handles of a table share
+//! state, events              what the handles of a table share; operations in the store's log
 //! catalogue                  names and schemas of tables
 //! row_functions              what flushes and compactions do with records
 //! key_range                  ranges of rows and of entries as ranges of keys
@@ -61,6 +62,7 @@ mod changes;
 mod codec;
 mod decimal;
 mod error;
+mod events;
 mod filter;
 mod floats;
 mod index;
@@ -88,6 +90,7 @@ mod selection;
 mod state;
 mod table;
 mod tables;
+mod targets;
 mod transaction;
 mod types;
 mod value;

@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::layout::Layout;
 use crate::packed::{ColumnId, Packer};
 
-/// The property of the files of rows: the ids of the columns that they have values of.
+/// The property of the files of rows: the ids of the columns with values in the file.
 pub(crate) const COLUMNS: &str = "waxseal columns";
 
 /// The property of the files of entries: the ids of their indexes.

@@ -3,12 +3,15 @@
 //! A record that is rewritten keeps its expiry, which is read at the transaction's snapshot: a record that expires
 //! meanwhile expires all the same. A commit of another expiry in between is a conflict.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use waxseal::meta::{EXPIRY, Expiry};
+use waxseal::registry::Operation;
 use waxseal::{ColumnFamily, Transaction, TransactionCursor};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::events::{RowOperation, describe_range};
 use crate::index::IndexEntry;
 use crate::key::above;
 use crate::key_range::KeyBound;
@@ -28,6 +31,10 @@ pub(crate) struct RowWriter<'a> {
     pub(crate) indexes: &'a ColumnFamily,
     pub(crate) layout: &'a Arc<Layout>,
     pub(crate) own_expiries: &'a OwnExpiries,
+    /// True if operations are registered, and are described.
+    pub(crate) is_watched: bool,
+    /// The present time, in microseconds since 1970.
+    pub(crate) now: u64,
 }
 
 impl RowWriter<'_> {
@@ -56,17 +63,42 @@ impl RowWriter<'_> {
             let change = IndexChange { row_key: &row.key, old: old.as_deref(), new: Some(&row.values), rewrites: true };
             self.maintain(&change, |group| Ok(expiries.of(group)))?;
         }
-        put_row(&mut &*self, self.rows, self.layout, row, expiries)
+        let is_new = self.is_watched && !self.contains(&row.key)?;
+        put_row(&mut &*self, self.rows, self.layout, row, expiries)?;
+        if !self.is_watched {
+            return Ok(());
+        }
+        let (operation, of_column) = match is_new {
+            true => (Operation::ROW_INSERT, Operation::COLUMN_INSERT),
+            false => (Operation::ROW_UPDATE, Operation::COLUMN_UPDATE),
+        };
+        let columns = self.layout.columns_of_row(row).into_iter().map(|name| (name, of_column)).collect();
+        self.describe(&row.key, operation, columns, expiries.of(DEFAULT_GROUP))
+    }
+
+    fn describe(
+        &self,
+        row_key: &[u8],
+        operation: Operation,
+        columns: Vec<(String, Operation)>,
+        expires: Option<u64>,
+    ) -> Result<()> {
+        let ttl = expires.map(|at| at.saturating_sub(self.now) / 1_000_000);
+        RowOperation { row_key, operation, columns, ttl }.describe(self.layout, self.transaction)
     }
 
     /// Deletes a row.
     pub(crate) fn delete(&self, row_key: &[u8]) -> Result<()> {
         self.delete_entries(row_key)?;
-        delete_row(&mut &*self, self.rows, self.layout, row_key)
+        delete_row(&mut &*self, self.rows, self.layout, row_key)?;
+        match self.is_watched {
+            true => self.describe(row_key, Operation::ROW_DELETE, Vec::new(), None),
+            false => Ok(()),
+        }
     }
 
-    /// Deletes the rows of a range.
-    pub(crate) fn delete_range(&self, bounds: &(KeyBound, KeyBound)) -> Result<()> {
+    /// Deletes the rows of a range, whose keys begin with these values.
+    pub(crate) fn delete_range(&self, prefix: &[Value], bounds: &(KeyBound, KeyBound)) -> Result<()> {
         if !self.layout.indexes.is_empty() {
             let cursor = self.transaction.cursor_in(self.rows, bounds.clone());
             cursor.check()?;
@@ -77,7 +109,15 @@ impl RowWriter<'_> {
                 self.maintain(&change, |_| Ok(None))?;
             }
         }
-        Ok(self.transaction.delete_range(self.rows, bounds.clone())?)
+        self.transaction.delete_range(self.rows, bounds.clone())?;
+        if self.is_watched {
+            let key = |bound: &KeyBound| match bound {
+                Bound::Included(key) | Bound::Excluded(key) => Some(key.clone()),
+                Bound::Unbounded => None,
+            };
+            describe_range(self.layout, prefix, (key(&bounds.0), key(&bounds.1)), self.transaction);
+        }
+        Ok(())
     }
 
     fn delete_entries(&self, row_key: &[u8]) -> Result<()> {
@@ -206,6 +246,13 @@ impl RowWriter<'_> {
                 }
                 None => (&mut &*self).delete(self.rows, &key)?,
             }
+        }
+        if self.is_watched {
+            let columns = changes.iter().flat_map(|change| self.layout.changed_columns(change));
+            let operation_of =
+                |is_removed| if is_removed { Operation::COLUMN_DELETE } else { Operation::COLUMN_UPDATE };
+            let columns = columns.map(|(name, is_removed)| (name, operation_of(is_removed))).collect();
+            self.describe(row_key, Operation::ROW_UPDATE, columns, expiries.of(DEFAULT_GROUP))?;
         }
         Ok(true)
     }

@@ -7,10 +7,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, Weak};
 
 use waxseal::env::lock;
+use waxseal::registry::Operation;
 use waxseal::{Batch, ColumnFamily, Db, Durability, Snapshot, StoreId};
 
 use crate::catalogue::{Catalogue, indexes_family, rows_family};
 use crate::error::{Error, ErrorKind, Result};
+use crate::events::{describe_change, describe_table};
 use crate::layout::Layout;
 use crate::row_functions::attach;
 use crate::schema_record::{TableId, TableRecord};
@@ -112,8 +114,10 @@ impl TableState {
         }
         let next = next(&current.layout.record)?;
         let mut batch = store.db.batch();
+        batch.describe_nothing();
         also(&mut batch, &current.layout.record, &next)?;
         store.catalogue.put(&mut batch, &next)?;
+        describe_change(&mut batch, &current.layout.record, &next);
         batch.commit(Durability::Sync)?;
         *current = Arc::new(Prepared::new(next));
         Ok(())
@@ -124,6 +128,7 @@ impl TableState {
         let current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         let mut batch = self.store.db.batch();
         self.store.catalogue.remove(&mut batch, &current.layout.record)?;
+        describe_table(&mut batch, &current.layout.record, Operation::TABLE_DROP);
         Ok(batch.commit(Durability::Sync)?)
     }
 

@@ -5,11 +5,13 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
+use waxseal::registry::Operation;
 use waxseal::{ColumnFamily, Db, Durability, Snapshot, WriteOptions};
 
 use crate::alteration::Alteration;
 use crate::changes::Changes;
 use crate::error::{Error, ErrorKind, Result};
+use crate::events::describe_table;
 use crate::filter::Filter;
 use crate::index_reader::read_row;
 use crate::key_range::{KeyRange, Keys, is_empty, key_bounds};
@@ -132,12 +134,16 @@ impl Table {
         let schema = self.state.for_write()?;
         let layout = &schema.layout;
         let (encoded, expiries) = self.encode(layout, row, options)?;
-        let is_new = match (layout.is_blind(), encoded.records.first()) {
+        let blind = match (layout.is_blind(), encoded.records.first()) {
             (true, Some(record)) => {
                 let options = self.write_options(expiring(expiries.of(record.group)), options);
-                self.rows.put_if_absent_with(&record.key, &record.value, options)?
+                self.unless_watched(|| self.rows.put_if_absent_with(&record.key, &record.value, options))?
             }
-            _ => self.transact(layout, options, |writer| {
+            _ => None,
+        };
+        let is_new = match blind {
+            Some(is_new) => is_new,
+            None => self.transact(layout, options, |writer| {
                 let is_new = !writer.contains(&encoded.key)?;
                 if is_new {
                     writer.put(&encoded, &expiries)?;
@@ -166,15 +172,19 @@ impl Table {
         let schema = self.state.for_write()?;
         let layout = &schema.layout;
         let (encoded, expiries) = self.encode(layout, row, options)?;
-        match (layout.is_blind(), encoded.records.first()) {
+        let blind = match (layout.is_blind(), encoded.records.first()) {
             (true, Some(record)) => {
                 let options = self.write_options(expiring(expiries.of(record.group)), options);
-                Ok(self.rows.put_with(&record.key, &record.value, options)?)
+                self.unless_watched(|| self.rows.put_with(&record.key, &record.value, options))?
             }
             _ if layout.indexes.is_empty() => {
-                self.write(options, |batch| put_row(batch, &self.rows, layout, &encoded, &expiries))
+                self.write(options, |batch| put_row(batch, &self.rows, layout, &encoded, &expiries))?
             }
-            _ => self.transact(layout, options, |writer| writer.put(&encoded, &expiries)),
+            _ => None,
+        };
+        match blind {
+            Some(()) => Ok(()),
+            None => self.transact(layout, options, |writer| writer.put(&encoded, &expiries)),
         }
     }
 
@@ -189,9 +199,13 @@ impl Table {
             let schema = self.state.for_write()?;
             let layout = &schema.layout;
             let row_key = layout.row_key(&key.into_key())?;
-            match layout.indexes.is_empty() {
-                true => self.write(&options, |batch| delete_row(batch, &self.rows, layout, &row_key)),
-                false => self.transact(layout, &options, |writer| writer.delete(&row_key)),
+            let blind = match layout.indexes.is_empty() {
+                true => self.write(&options, |batch| delete_row(batch, &self.rows, layout, &row_key))?,
+                false => None,
+            };
+            match blind {
+                Some(()) => Ok(()),
+                None => self.transact(layout, &options, |writer| writer.delete(&row_key)),
             }
         };
         delete().map_err(|error| self.named(error))
@@ -321,19 +335,25 @@ impl Table {
         if is_empty(&bounds) {
             return Ok(());
         }
-        if !layout.indexes.is_empty() {
-            return self.transact(layout, &RowOptions::new(), |writer| writer.delete_range(&bounds));
+        let options = RowOptions::new();
+        let delete = |batch: &mut waxseal::Batch| {
+            batch.delete_range(&self.rows, bounds.clone());
+            Ok(())
+        };
+        if layout.indexes.is_empty() && self.write(&options, delete)?.is_some() {
+            return Ok(());
         }
-        let mut batch = self.state.store.db.batch();
-        batch.delete_range(&self.rows, bounds);
-        Ok(batch.commit(self.durability(&RowOptions::new()))?)
+        self.transact(layout, &options, |writer| writer.delete_range(prefix, &bounds))
     }
 
     /// Deletes all rows, with the indexes, in one step. Errors: `ReadOnly`.
     pub fn truncate(&self) -> Result<()> {
         let truncate = || {
-            let _schema = self.state.for_write()?;
-            Ok(self.state.store.db.clear([&self.state.rows, &self.state.indexes])?)
+            let schema = self.state.for_write()?;
+            let mut batch = self.state.store.db.batch();
+            batch.delete_range(&self.rows, ..).delete_range(&self.state.indexes, ..);
+            describe_table(&mut batch, &schema.layout.record, Operation::TABLE_TRUNCATE);
+            Ok(batch.commit(self.durability(&RowOptions::new()))?)
         };
         truncate().map_err(|error: Error| self.named(error))
     }
@@ -402,14 +422,26 @@ impl Table {
     }
 
     fn write_options(&self, write: WriteOptions, options: &RowOptions) -> WriteOptions {
-        options.durability.into_iter().fold(write, WriteOptions::durability)
+        options.durability.into_iter().fold(write.expect_unwatched(), WriteOptions::durability)
     }
 
-    /// Commits writes in one batch.
-    fn write(&self, options: &RowOptions, fill: impl FnOnce(&mut waxseal::Batch) -> Result<()>) -> Result<()> {
+    /// Commits writes in one batch, without a description. Returns `None`, and writes nothing, if operations are
+    /// registered.
+    fn write(&self, options: &RowOptions, fill: impl FnOnce(&mut waxseal::Batch) -> Result<()>) -> Result<Option<()>> {
         let mut batch = self.state.store.db.batch();
         fill(&mut batch)?;
-        Ok(batch.commit(self.durability(options))?)
+        self.unless_watched(|| batch.expect_unwatched().commit(self.durability(options)))
+    }
+
+    /// Makes a commit that describes no operation. Returns `None`, and changes nothing, if operations are registered.
+    fn unless_watched<T>(&self, commit: impl FnOnce() -> waxseal::Result<T>) -> Result<Option<T>> {
+        if self.db().is_watched() {
+            return Ok(None);
+        }
+        match commit() {
+            Err(error) if *error.kind() == waxseal::ErrorKind::Conflict => Ok(None), // registered meanwhile
+            committed => Ok(committed.map(Some)?),
+        }
     }
 
     /// Runs a transaction until no other commit comes between. The caller holds the schema lock.
@@ -439,7 +471,14 @@ impl Table {
         layout: &'a Arc<Layout>,
         own_expiries: &'a OwnExpiries,
     ) -> RowWriter<'a> {
-        RowWriter { transaction, rows: &self.rows, indexes: &self.state.indexes, layout, own_expiries }
+        let (rows, indexes, db) = (&self.rows, &self.state.indexes, self.db());
+        let is_watched = db.is_watched();
+        match is_watched {
+            true => transaction.describe_nothing(),
+            false => transaction.expect_unwatched(),
+        }
+        let now = db.env().clock.wall_micros();
+        RowWriter { transaction, rows, indexes, layout, own_expiries, is_watched, now }
     }
 
     fn durability(&self, options: &RowOptions) -> Durability {

@@ -13,6 +13,7 @@ use crate::schema::{Schema, TableName};
 use crate::schema_record::{TableId, TableRecord};
 use crate::state::{StoreTables, TableState};
 use crate::table::Table;
+use crate::targets::TableNames;
 
 /// The format level that has range deletes.
 const LEAST_FORMAT_LEVEL: u32 = 2;
@@ -61,7 +62,10 @@ impl Tables {
             }
             Ok(catalogue)
         };
-        Ok(Tables { shared: StoreTables::of(db, prepare)? })
+        let shared = StoreTables::of(db, prepare)?;
+        // A store without a registry logs nothing.
+        let _ = db.registry().set_catalogue(Arc::new(TableNames(Arc::downgrade(&shared))));
+        Ok(Tables { shared })
     }
 
     /// Returns the store that the tables are in.
@@ -95,7 +99,7 @@ impl Tables {
         let table = TableRecord { id, name, schema };
         let mut batch = db.batch();
         catalogue.put(&mut batch, &table)?;
-        batch.commit(Durability::Sync)?;
+        batch.describe_nothing().commit(Durability::Sync)?;
         let state = Arc::new(TableState::open(&self.shared, table)?);
         open.insert(id, Arc::downgrade(&state));
         Ok(Table::new(state))

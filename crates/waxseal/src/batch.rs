@@ -20,7 +20,7 @@ use waxseal_lsm::seam::PendingWrite;
 use waxseal_meta::Seal;
 use waxseal_meta::builtin::Expiry;
 use waxseal_meta::provider::EXPIRY;
-use waxseal_registry::{Session as Who, StampVerb, is_watched};
+use waxseal_registry::{DescribedOperation, Notes, Operation, Payload, Session as Who, StampVerb, Target, is_watched};
 
 use crate::inner::{ColumnFamily, Inner};
 use crate::range::{Bounds, KeyRange, half_open};
@@ -158,8 +158,18 @@ pub(crate) fn write_one(cf: &ColumnFamily, write: Write<'_>, options: WriteOptio
     cf.inner.check(&cf.family)?;
     let durability = options.durability.unwrap_or(cf.inner.engine.durability());
     let verb = if options.logged_as_insert { StampVerb::Insert } else { StampVerb::Update };
+    let expects_unwatched = options.expects_unwatched;
     let write_entries = WriteEntries::of(options, &cf.inner)?;
-    write_checked(cf, &write_entries.of_write(write, &write_entries.entries()), durability, verb)
+    let (entries, ColumnFamily { inner, family, who, .. }) = (write_entries.entries(), cf);
+    let write = write_entries.of_write(write, &entries);
+    if !expects_unwatched {
+        return write_checked(cf, &write, durability, verb);
+    }
+    with_spare(|operations| {
+        let epoch = inner.engine.epoch();
+        write.push(inner, family, operations)?;
+        inner.commit(operations, durability, epoch, Notes { who: Some(who), expects_unwatched, ..Notes::default() })
+    })
 }
 
 /// Commits one operation with the store's defaults and no entries: the common case.
@@ -218,6 +228,8 @@ pub(crate) fn modify<V: AsRef<[u8]>, T>(
     inner.check_writable()?;
     let durability = options.durability.unwrap_or(inner.engine.durability());
     let verbs: &[StampVerb] = if options.logged_as_insert { &[StampVerb::Insert] } else { &[] };
+    let expects_unwatched = options.expects_unwatched;
+    let notes = Notes { who: Some(who), verbs, expects_unwatched, ..Notes::default() };
     let write_entries = WriteEntries::of(options, inner)?;
     let entries = write_entries.entries();
     let mut read = inner.engine.read_optimistic(family, key, cf.point_reading())?;
@@ -231,7 +243,7 @@ pub(crate) fn modify<V: AsRef<[u8]>, T>(
             };
             operations.clear();
             write.push(inner, family, operations)?;
-            if inner.commit_when(operations, durability, who, verbs, &mut read)? {
+            if inner.commit_when(operations, durability, notes, &mut read)? {
                 return Ok((change, outcome));
             }
         }
@@ -253,7 +265,8 @@ pub(crate) fn pop(cf: &ColumnFamily, end: End, options: WriteOptions) -> Result<
             let Some((key, _)) = read.record() else { return Ok(None) };
             operations.clear();
             write_entries.of_write(Write::delete(key), &entries).push(inner, family, operations)?;
-            if inner.commit_when(operations, durability, who, &[], &mut read)? {
+            let notes = Notes { who: Some(who), ..Notes::default() };
+            if inner.commit_when(operations, durability, notes, &mut read)? {
                 return Ok(read.record().map(|(key, value)| (key.into(), value.into())));
             }
         }
@@ -279,7 +292,8 @@ fn write_in(
         });
     }
     write.push(inner, family, operations)?;
-    inner.commit(operations, durability, epoch, who, if verb == StampVerb::Insert { &[StampVerb::Insert] } else { &[] })
+    let verbs: &[StampVerb] = if verb == StampVerb::Insert { &[StampVerb::Insert] } else { &[] };
+    inner.commit(operations, durability, epoch, Notes { who: Some(who), verbs, ..Notes::default() })
 }
 
 /// Writes to any column families of one store that commit atomically: after a crash, the store contains either all
@@ -315,6 +329,10 @@ pub struct Batch {
     who: Who,
     /// The log names of the writes, in order. For missing entries at the end, the name follows from the operation.
     verbs: Vec<StampVerb>,
+    /// The operations on tables that the writes make up.
+    described: Vec<DescribedOperation>,
+    is_described: bool,
+    expects_unwatched: bool,
     /// The families that the batch writes to.
     families: Vec<Family>,
     /// The error of the first refused write, which `commit` returns.
@@ -329,6 +347,9 @@ impl Batch {
             made_by: who.clone(),
             who: who.clone(),
             verbs: Vec::new(),
+            described: Vec::new(),
+            is_described: false,
+            expects_unwatched: false,
             families: Vec::new(),
             fault: None,
         }
@@ -493,13 +514,55 @@ impl Batch {
         self
     }
 
+    /// Says that the writes since the last description are an operation on a table, for layers that keep tables in column
+    /// families. If the operation is registered on the target, its event is written with the commit. Registrations of the
+    /// whole store then log the described operations in place of the writes themselves. Costs nothing unless something is
+    /// registered: ask [`Db::is_watched`](crate::Db::is_watched) before describing.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let db = waxseal::Db::memory()?;
+    /// # let cf = db.column_family("default")?;
+    /// use waxseal::Durability;
+    /// use waxseal::registry::{Operation, Payload, TableName, Target};
+    ///
+    /// let emma = Target::row(TableName::new("library", "books"), vec![b"Emma".to_vec()], vec![]);
+    /// let mut batch = db.batch();
+    /// batch.put(&cf, "books/Emma", "1815").describe(emma, Operation::ROW_INSERT, Payload::new());
+    /// batch.commit(Durability::Os)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn describe(&mut self, target: Target, operation: Operation, payload: Payload) -> &mut Batch {
+        let at = (self.operations.len() as u64).saturating_sub(1);
+        self.described.push(DescribedOperation { at, target, operation, payload });
+        self.describe_nothing()
+    }
+
+    /// Says that the writes belong to a layer that describes its operations, and that they make up none: registrations of
+    /// the whole store do not log them.
+    pub fn describe_nothing(&mut self) -> &mut Batch {
+        self.is_described = true;
+        self
+    }
+
+    /// Lets the commit fail with `Conflict` if anything is registered: the caller has described nothing because
+    /// [`Db::is_watched`](crate::Db::is_watched) was false.
+    pub fn expect_unwatched(&mut self) -> &mut Batch {
+        self.expects_unwatched = true;
+        self
+    }
+
     /// Makes all writes of the batch visible atomically, and empties the batch for reuse. On an error the batch keeps
     /// its writes, and nothing was applied unless the error says otherwise.
     pub fn commit(&mut self, durability: Durability) -> Result<()> {
         self.ready()?;
         if !self.operations.is_empty() {
             let epoch = self.inner.engine.epoch();
-            self.inner.commit(&mut self.operations, durability, epoch, &self.who, &self.verbs)?;
+            let Batch { inner, operations, who, verbs, described, is_described, expects_unwatched, .. } = self;
+            let (is_described, expects_unwatched) = (*is_described, *expects_unwatched);
+            let notes = Notes { who: Some(who), verbs, described, is_described, expects_unwatched };
+            inner.commit(operations, durability, epoch, notes)?;
             self.clear();
         }
         Ok(())
@@ -536,7 +599,10 @@ impl Batch {
     /// Makes all writes visible atomically while a condition holds. Errors: those of `commit` and of the condition.
     pub(crate) fn commit_when(&mut self, durability: Durability, condition: &mut dyn Condition) -> Result<()> {
         self.ready()?;
-        match self.inner.commit_when(&mut self.operations, durability, &self.who, &self.verbs, condition)? {
+        let Batch { inner, operations, who, verbs, described, is_described, expects_unwatched, .. } = self;
+        let (is_described, expects_unwatched) = (*is_described, *expects_unwatched);
+        let notes = Notes { who: Some(who), verbs, described, is_described, expects_unwatched };
+        match inner.commit_when(operations, durability, notes, condition)? {
             true => Ok(()),
             false => Err(Error::of(ErrorKind::Conflict, "another commit came first")),
         }
@@ -547,6 +613,7 @@ impl Batch {
         BatchMark {
             operations: self.operations.position(),
             verbs: self.verbs.len(),
+            described: self.described.len(),
             families: self.families.len(),
             who: self.who.clone(),
         }
@@ -556,6 +623,7 @@ impl Batch {
     pub(crate) fn truncate(&mut self, mark: &BatchMark) {
         self.operations.truncate(&mark.operations);
         self.verbs.truncate(mark.verbs);
+        self.described.truncate(mark.described);
         self.families.truncate(mark.families);
         self.who = mark.who.clone();
     }
@@ -593,6 +661,8 @@ impl Batch {
     pub fn clear(&mut self) {
         self.operations.clear();
         self.verbs.clear();
+        self.described.clear();
+        (self.is_described, self.expects_unwatched) = (false, false);
         self.families.clear();
         self.fault = None;
         if !self.who.is(&self.made_by) {
@@ -735,6 +805,7 @@ impl Batch {
 pub(crate) struct BatchMark {
     operations: BatchPosition,
     verbs: usize,
+    described: usize,
     families: usize,
     who: Who,
 }

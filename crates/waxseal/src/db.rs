@@ -11,7 +11,7 @@ use waxseal_lsm::format_level::FormatLevel;
 use waxseal_lsm::names::is_system_name;
 use waxseal_lsm::options::{CfOptions, Settings};
 use waxseal_meta::SealCounts;
-use waxseal_registry::Session as Who;
+use waxseal_registry::{Session as Who, is_watched};
 
 use crate::attach::Watching;
 use crate::batch::Batch;
@@ -267,6 +267,11 @@ impl Db {
     pub fn pause_background(&self) -> Result<BackgroundPause> {
         self.inner.check_open()?;
         self.inner.engine.pause_background()
+    }
+
+    /// Returns true if anything is registered: then the store logs operations. Costs one load.
+    pub fn is_watched(&self) -> bool {
+        is_watched(self.inner.engine.epoch())
     }
 
     /// Returns the format level of the store: see [`upgrade`](Db::upgrade). Of a read-only store as of the last

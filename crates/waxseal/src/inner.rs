@@ -18,7 +18,7 @@ use waxseal_lsm::read::{CursorBounds, UserCursor};
 use waxseal_lsm::record::Record;
 use waxseal_lsm::table_property::TableProperty;
 use waxseal_meta::Sealer;
-use waxseal_registry::{Session as Who, StampVerb, is_watched};
+use waxseal_registry::{Notes, Session as Who, is_watched};
 
 use crate::attach::Watching;
 use crate::sealed::Sealed;
@@ -90,32 +90,24 @@ impl Inner {
     }
 
     /// Commits a caller's writes. `epoch` is the configuration epoch that was read before the operations were encoded.
-    /// `verbs` names the writes in order, where the name does not follow from the operation.
     #[inline]
     pub(crate) fn commit(
         &self,
         operations: &mut Operations,
         durability: Durability,
         epoch: u64,
-        who: &Who,
-        verbs: &[StampVerb],
+        notes: Notes<'_>,
     ) -> Result<()> {
         if !is_watched(epoch) && self.engine.commit_if(operations, durability, Precondition::epoch(epoch))?.is_some() {
             return Ok(()); // nothing was registered before, and nothing is now
         }
-        self.commit_watched(operations, durability, who, verbs)
+        self.commit_watched(operations, durability, notes)
     }
 
     #[cold]
-    fn commit_watched(
-        &self,
-        operations: &mut Operations,
-        durability: Durability,
-        who: &Who,
-        verbs: &[StampVerb],
-    ) -> Result<()> {
+    fn commit_watched(&self, operations: &mut Operations, durability: Durability, notes: Notes<'_>) -> Result<()> {
         match &self.watching {
-            Watching::Registrar(registrar) => registrar.commit(operations, durability, Some(who), verbs).map(drop),
+            Watching::Registrar(registrar) => registrar.commit_noted(operations, durability, notes).map(drop),
             Watching::Nobody => self.engine.commit(operations, durability).map(drop),
             Watching::Unknown(error) => Err(error.clone()),
         }
@@ -126,14 +118,11 @@ impl Inner {
         &self,
         operations: &mut Operations,
         durability: Durability,
-        who: &Who,
-        verbs: &[StampVerb],
+        notes: Notes<'_>,
         condition: &mut dyn Condition,
     ) -> Result<bool> {
         let committed = match &self.watching {
-            Watching::Registrar(registrar) => {
-                registrar.commit_when(operations, durability, (Some(who), verbs), condition)
-            }
+            Watching::Registrar(registrar) => registrar.commit_when(operations, durability, notes, condition),
             Watching::Nobody => self.engine.commit_when(operations, durability, condition),
             Watching::Unknown(error) => Err(error.clone()),
         };

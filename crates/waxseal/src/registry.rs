@@ -33,11 +33,11 @@ pub use waxseal_registry::Options as RegisterOptions;
 pub use waxseal_registry::key::LogKey;
 pub use waxseal_registry::payload::{FileRef, TokenRange};
 pub use waxseal_registry::quarantine::Item;
-pub use waxseal_registry::target::{TableName, TargetPath};
+pub use waxseal_registry::target::{Schema, TableColumns, TableName, TargetPath};
 pub use waxseal_registry::{
-    Authorizer, Case, Event, Everybody, Explanation, Field, Identity, Image, Lies, Lineage, Mode, Operation, Page,
-    Paging, Payload, Provenance, Query, Registration, Ring, RingStats, Scope, Session as Asker, Site, Step, Target,
-    Time, Values, WhenFull,
+    Authorizer, Case, Catalogue, Event, Everybody, Explanation, Field, Identity, Image, Lies, Lineage, Mode, Operation,
+    OperationGroup, Page, Paging, Payload, Provenance, Query, Registration, Ring, RingStats, Scope, Session as Asker,
+    Site, Step, Target, Time, Values, WhenFull,
 };
 
 /// Types that name a target: text in the syntax described at [`Target`], or a [`Target`].
@@ -231,6 +231,12 @@ impl Registry {
     ) -> Result<bool> {
         let (registrar, target, operation) = self.pair(target, operation)?;
         registrar.register(&target, operation, Some(options), Some(&self.who))
+    }
+
+    /// Tells which tables targets may name, for layers that keep tables in column families. The last call counts.
+    pub fn set_catalogue(&self, catalogue: Arc<dyn Catalogue>) -> Result<()> {
+        self.inner.registrar()?.set_catalogue(catalogue);
+        Ok(())
     }
 
     /// Stops logging a pair; its events stay. Returns false if the pair was not registered. Errors: as for

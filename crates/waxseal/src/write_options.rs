@@ -26,6 +26,7 @@ pub struct WriteOptions {
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) expires: Option<Expires>,
     pub(crate) logged_as_insert: bool,
+    pub(crate) expects_unwatched: bool,
 }
 
 /// The expiry that a write asks for.
@@ -154,6 +155,13 @@ impl WriteOptions {
     /// ```
     pub fn log_as_insert(mut self) -> WriteOptions {
         self.logged_as_insert = true;
+        self
+    }
+
+    /// Lets the write fail with `Conflict` if anything is registered, for layers that describe their operations then: see
+    /// [`Batch::describe`](crate::Batch::describe).
+    pub fn expect_unwatched(mut self) -> WriteOptions {
+        self.expects_unwatched = true;
         self
     }
 

@@ -4,6 +4,7 @@ mod cassandra_3919;
 mod changes;
 mod crash;
 mod damage;
+mod events;
 mod expiry;
 mod golden;
 mod indexes;

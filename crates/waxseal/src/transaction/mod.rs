@@ -27,7 +27,7 @@ use waxseal_lsm::read::CursorBounds;
 use waxseal_lsm::record::{Kind, Record};
 use waxseal_lsm::seam::Companions;
 use waxseal_meta::reading::Meta;
-use waxseal_registry::Session as Who;
+use waxseal_registry::{Operation, Payload, Session as Who, Target};
 
 use crate::batch::{Batch, BatchMark};
 use crate::db::Db;
@@ -437,6 +437,28 @@ impl Transaction {
         let micros = self.shared.snapshot_for(cf)?.micros();
         self.shared.inner.check(&cf.family)?;
         self.shared.state()?.write(cf, micros, push)
+    }
+
+    /// Says that the writes since the last description are an operation on a table: see [`Batch::describe`]. A rollback to a
+    /// savepoint discards the descriptions since.
+    pub fn describe(&self, target: Target, operation: Operation, payload: Payload) {
+        if let Ok(mut state) = self.shared.state() {
+            state.batch.describe(target, operation, payload);
+        }
+    }
+
+    /// Says that the writes belong to a layer that describes its operations: see [`Batch::describe_nothing`].
+    pub fn describe_nothing(&self) {
+        if let Ok(mut state) = self.shared.state() {
+            state.batch.describe_nothing();
+        }
+    }
+
+    /// Lets the commit fail with `Conflict` if anything is registered: see [`Batch::expect_unwatched`].
+    pub fn expect_unwatched(&self) {
+        if let Ok(mut state) = self.shared.state() {
+            state.batch.expect_unwatched();
+        }
     }
 
     /// Marks the present state of the writes for [`rollback_to_savepoint`](Transaction::rollback_to_savepoint).

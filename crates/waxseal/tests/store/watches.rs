@@ -4,12 +4,13 @@
 #![expect(clippy::disallowed_methods, reason = "the test damages files that the store made")]
 
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 use waxseal::care::{Corrupted, Decision};
 use waxseal::exchange::{ExportOptions, Policy};
 use waxseal::registry::{
-    Event, Field, Image, Lies, Mode, Operation, Paging, Payload, Query, RegisterOptions, Scope, TableName, Target,
-    Time, Values,
+    Event, Field, Image, Lies, Mode, Operation, OperationGroup, Paging, Payload, Query, RegisterOptions, Schema, Scope,
+    TableColumns, TableName, Target, Time, Values,
 };
 use waxseal::{ColumnFamily, Db, Durability, ErrorHandler, ErrorKind, RepairOptions, Result, WriteOptions};
 
@@ -23,6 +24,19 @@ struct World {
     table: Target,
 }
 
+/// The table `School.Teacher`, with a key of two columns.
+struct Teachers;
+
+impl Schema for Teachers {
+    fn is_keyspace(&self, name: &str) -> bool {
+        name == "School"
+    }
+
+    fn shape(&self, table: &TableName) -> Option<TableColumns> {
+        (table.table == "Teacher").then_some(TableColumns { partition: 1, clustering: 1 })
+    }
+}
+
 impl World {
     fn new() -> Result<World> {
         let dir = tempfile::tempdir().unwrap();
@@ -34,6 +48,7 @@ impl World {
             panic!("john lies in no table")
         };
         db.registry().define_operation(OWN)?;
+        db.registry().set_catalogue(Arc::new(Teachers))?;
         Ok(World { dir, db, table: Target::TableFile(uid) })
     }
 
@@ -62,6 +77,14 @@ impl World {
     /// Performs an operation in a way that concerns a target or what lies below it.
     fn perform(&mut self, target: &Target, operation: Operation) -> Result<()> {
         let users = self.users()?;
+        if let Some(described) = of_teachers(target, operation) {
+            let mut batch = self.db.batch();
+            let operation = if operation == Operation::ROW_WRITE { Operation::ROW_UPDATE } else { operation };
+            return batch
+                .put(&users, "teacher", "1")
+                .describe(described, operation, Payload::new())
+                .commit(Durability::Os);
+        }
         match operation {
             Operation::ROW_INSERT => users.put_with("john", "34", WriteOptions::new().log_as_insert())?,
             Operation::ROW_UPDATE | Operation::ROW_WRITE => users.put("john", "34")?,
@@ -151,6 +174,37 @@ fn targets(world: &World) -> Vec<Target> {
     targets
 }
 
+/// Returns what an operation on a table, or below a target of tables, happens to.
+fn of_teachers(target: &Target, operation: Operation) -> Option<Target> {
+    let table = TableName::new("School", "Teacher");
+    let is_of_tables = matches!(
+        target,
+        Target::Keyspace(_) | Target::Table(_) | Target::Partition { .. } | Target::Row { .. } | Target::Column { .. }
+    );
+    let is_only_of_tables = matches!(operation.group(), OperationGroup::Column)
+        || matches!(operation.group(), OperationGroup::Table) && operation != Operation::TABLE_DROP;
+    if !(is_of_tables || is_only_of_tables && *target == Target::Cluster) {
+        return None;
+    }
+    let keys = vec![b"John".to_vec()];
+    match operation.group() {
+        OperationGroup::Table => Some(Target::Table(table)),
+        OperationGroup::Range if matches!(target, Target::Keyspace(_) | Target::Table(_)) => Some(Target::Table(table)),
+        OperationGroup::Row | OperationGroup::Range => match target {
+            Target::Partition { .. } => Some(target.clone()),
+            _ => Some(Target::row(table, keys.clone(), keys)),
+        },
+        OperationGroup::Column => {
+            let clustering = match target {
+                Target::Partition { .. } | Target::Column { .. } => Vec::new(),
+                _ => keys.clone(),
+            };
+            Some(Target::Column { table, partition: keys, clustering, column: "age".to_owned() })
+        }
+        _ => None,
+    }
+}
+
 /// Every operation that has a name, one that is defined, and any.
 fn operations(world: &World) -> Result<Vec<Option<Operation>>> {
     let own = world.db.registry().operation(OWN)?;
@@ -187,7 +241,11 @@ fn accepted(world: &World) -> Result<Vec<(Target, Option<Operation>, Scope)>> {
 fn a_pair_that_is_accepted_is_logged_and_every_other_is_refused() -> Result<()> {
     let accepted = accepted(&World::new()?)?;
     // Nothing lies below other targets: there both scopes are one.
-    let has_below = |target: &Target| matches!(target, Target::Cluster | Target::Family(_));
+    let has_below = |target: &Target| {
+        let is_of_tables =
+            matches!(target, Target::Keyspace(_) | Target::Table(_) | Target::Partition { .. } | Target::Row { .. });
+        is_of_tables || matches!(target, Target::Cluster | Target::Family(_))
+    };
     let performed = accepted.iter().filter(|(target, _, scope)| *scope == Scope::Exact || has_below(target));
     for (number, (target, operation, scope)) in performed.enumerate() {
         let mut world = World::new()?;
@@ -231,12 +289,12 @@ fn a_refusal_says_what_would_be_logged_and_where() -> Result<()> {
         ),
         (
             refused("users.john", "Table.Drop"),
-            "Table.Drop happens to column families, table files, engine:store and not",
+            "Table.Drop happens to column families, tables, table files, engine:store and not",
         ),
         (refused("engine:flsh", "*"), "its parts are compaction, flush, integrity, session, store"),
         (
             world.db.registry().register_with("users", "Row.Update", exact).unwrap_err().to_string(),
-            "Row.Update happens to keys below it and not to a column family itself; register its subtree",
+            "Row.Update happens to keys, rows below it and not to a column family itself; register its subtree",
         ),
     ] {
         assert!(text.contains(expected), "{text}\nand not\n{expected}");
@@ -350,10 +408,10 @@ fn a_printed_event_shows_names_and_no_bytes() -> Result<()> {
 fn reserved_names_are_still_understood() -> Result<()> {
     let db = Db::memory()?;
     db.column_family("users")?;
-    assert_eq!(db.registry().query_all("users", "Table.Truncate")?, []);
-    assert!(!db.registry().is_registered("users", "Table.Truncate")?);
-    assert!(!db.registry().unregister("users", "Table.Truncate")?);
-    assert!(db.registry().define_operation("Table.Truncate").is_err());
+    assert_eq!(db.registry().query_all("users", "Node.Join")?, []);
+    assert!(!db.registry().is_registered("users", "Node.Join")?);
+    assert!(!db.registry().unregister("users", "Node.Join")?);
+    assert!(db.registry().define_operation("Node.Join").is_err());
     Ok(())
 }
 
