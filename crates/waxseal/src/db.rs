@@ -234,7 +234,8 @@ impl Db {
     }
 
     /// Flushes all memtables and erases old records from the files of the log: continues the log in a fresh file,
-    /// removes the files that it keeps for future writes, and overwrites the old frames in the tail ring. What
+    /// removes the files that it keeps for future writes, and overwrites the old frames in the tail ring. The
+    /// manifest is written anew, without the first and last keys of old tables. What
     /// the change feed keeps stays, and so do replaced tables that `trash_bytes` keeps; [`Db::oldest_seqnos`] returns
     /// how far back these reach.
     ///

@@ -195,6 +195,44 @@ fn an_erased_log_holds_no_old_record() {
 }
 
 #[test]
+fn an_erased_manifest_holds_no_key_of_an_old_table() {
+    let (sim, dir) = sim(14);
+    let db = open_with(&sim, &dir, settings());
+    let holders = || {
+        let holds = |bytes: &[u8]| bytes.windows(10).any(|window| window == b"secret key");
+        let files = sim_bytes(&sim, &dir).into_iter().filter(|(_, bytes)| holds(bytes));
+        files.map(|(name, _)| name.split('-').next().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+    };
+    put(&db, &default(&db), b"secret key", b"value", Durability::Os).unwrap();
+    db.flush().unwrap();
+    delete(&db, &default(&db), b"secret key").unwrap();
+    db.flush().unwrap();
+    db.compact(&default(&db), &ALL).unwrap();
+    db.settle().unwrap();
+    assert!(holders().contains(&"MANIFEST".to_owned()), "{:?}", holders());
+    db.erase_log().unwrap();
+    assert_eq!(holders(), Vec::<String>::new());
+}
+
+#[test]
+fn files_that_an_open_has_found_are_erased_with_the_log() {
+    let (sim, dir) = sim(15);
+    let mut last = 0;
+    let db = open_with(&sim, &dir, settings());
+    put_marked(&db, 1, 100, &mut last);
+    db.flush().unwrap();
+    let table = db.tables(&default(&db)).unwrap()[0].name();
+    db.close().unwrap();
+    let copy = sim.read_all(dir.join(&table)).unwrap();
+    sim.write_all(dir.join("000001.tbl"), &copy).unwrap();
+    let db = open_with(&sim, &dir, settings());
+    assert_eq!(db.oldest_seqnos().unwrap().obsolete_files, Some(0));
+    db.erase_log().unwrap();
+    assert_eq!(db.oldest_seqnos().unwrap(), OldestSeqnos::default());
+    assert_eq!(least_mark(&sim, &dir, &db), None);
+}
+
+#[test]
 fn each_holder_of_an_old_record_is_named() {
     let (sim, dir) = sim(13);
     let db = open_with(&sim, &dir, settings());

@@ -84,6 +84,19 @@ impl Catalog {
         Ok(())
     }
 
+    /// Writes the manifest anew: it keeps no edits of before, nor the keys in them. Errors: `Io`; the old manifest remains in
+    /// use then, unless the store halts.
+    pub(in crate::db) fn rotate_manifest(&self) -> Result<()> {
+        let mut guard = lock(&self.manifest);
+        let manifest = guard.as_mut().ok_or_else(Error::closed)?;
+        match manifest.rotate(self.new_file_number()) {
+            Ok(()) => self.context().counters.rotated(),
+            Err(error) if manifest.has_ended() => return Err(self.store_log().halt(error)),
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
     /// Returns the format level of the store.
     pub(in crate::db) fn format_level(&self) -> FormatLevel {
         FormatLevel::numbered(self.format_level.load(Ordering::Acquire))

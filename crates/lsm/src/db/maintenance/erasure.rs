@@ -135,5 +135,6 @@ pub(in crate::db) fn erase_log(flusher: &Flusher) -> Result<()> {
     cut_kept_segments(flusher)?;
     flusher.catalog().remove_obsolete_files();
     while flusher.catalog().obsolete.remove_leftover(flusher.context()) {}
+    flusher.catalog().rotate_manifest()?; // the old edits have the first and last keys of old tables
     flusher.store_log().sync_names() // so that no removed file is back after a loss of power
 }
