@@ -42,6 +42,8 @@ pub enum ErrorKind {
     Invalid,
     /// Another commit came first, and the transaction must run again.
     Conflict,
+    /// Something else holds what the call needs: a snapshot, a cursor, the change feed. The message names it.
+    InUse,
     /// The store was opened for reading only.
     ReadOnly,
     /// The store was closed.

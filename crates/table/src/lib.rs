@@ -33,7 +33,7 @@
 //! tables                     create, open, list and drop
 //! targets                    tables as targets of the registry
 //! transaction                rows of several tables
-//! purge                      purge of dropped columns
+//! purge, certificate         purge of dropped columns; the proof that no value is left
 //! select, indexes            reads of many rows; build and verify indexes
 //! passes                     passes over all rows
 //! table                      writes and reads of single rows
@@ -58,6 +58,7 @@
 
 mod alteration;
 mod catalogue;
+mod certificate;
 mod changes;
 mod codec;
 mod decimal;
@@ -99,6 +100,7 @@ mod values_for_tests;
 mod write;
 
 pub use alteration::Alteration;
+pub use certificate::Certificate;
 pub use changes::Changes;
 pub use decimal::{Decimal, MAX_DECIMAL_DIGITS};
 pub use error::{Error, ErrorKind, Result};

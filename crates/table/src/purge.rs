@@ -45,7 +45,8 @@ impl Table {
     /// Costs a flush, and a rewrite of the files that have values of these columns. Files that were written before the
     /// table was opened after a crash may be rewritten as well. Values that a snapshot reads stay, and so does their
     /// column: call it again when the snapshot is gone, and also after a crash or an error of the store.
-    /// Copies stay in the log, in files that a reader holds and in backups until these are gone.
+    ///
+    /// [`certificate`](Table::certificate) erases the copies in the log, and shows whether others are left.
     ///
     /// ```
     /// # fn main() -> waxseal_table::Result<()> {

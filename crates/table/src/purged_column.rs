@@ -44,6 +44,12 @@ impl PurgedColumn {
         self.purged_at
     }
 
+    /// Returns when its [certificate](crate::Table::certificate) was issued, in microseconds since 1970; `None` without
+    /// one.
+    pub fn certified_at(&self) -> Option<i64> {
+        self.certified_at
+    }
+
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = vec![VERSION];
         put_bytes(&mut out, self.name.as_bytes());

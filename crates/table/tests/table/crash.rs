@@ -2,9 +2,12 @@
 
 use waxseal::Db;
 use waxseal_lsm::env::sim::{Crash, Loss, SimFs};
-use waxseal_table::{Alteration, Changes, ColumnState, ColumnType, Result, Row, Tables};
+use waxseal_table::{Alteration, Changes, ColumnState, ColumnType, ErrorKind, Result, Row, Tables};
 
 use crate::store::{book, books, volumes};
+
+/// The value of the column that is dropped.
+const TITLE: &str = "7Qk-title-x0Z";
 
 type Operation = (&'static str, fn(&Tables) -> Result<()>);
 
@@ -19,13 +22,14 @@ const OPERATIONS: &[Operation] = &[
     ("delete records", |tables| tables.table("corpus.volumes")?.delete("2")),
     ("delete one record", |tables| tables.table("library.books")?.delete(("Austen", 1815))),
     ("update", |tables| {
-        let changes = Changes::new().set("title", "a").set_entry("pages", "0", "contents", "b").remove("label");
+        let changes = Changes::new().set("title", TITLE).set_entry("pages", "0", "contents", "b").remove("label");
         tables.table("corpus.volumes")?.update("1", changes).map(drop)
     }),
     ("alter", |tables| tables.table("corpus.volumes")?.alter(Alteration::new().add_column("genre", ColumnType::Text))),
     ("drop a column", |tables| tables.table("corpus.volumes")?.drop_column("title")),
     ("drop it for good", |tables| tables.table("corpus.volumes")?.drop_column("title")),
     ("purge it", |tables| tables.table("corpus.volumes")?.purge_columns().map(drop)),
+    ("certify it", |tables| tables.table("corpus.volumes")?.certificate("title").map(drop)),
     ("transaction", |tables| {
         let (books, volumes) = (tables.table("library.books")?, tables.table("corpus.volumes")?);
         tables.transact(|transaction| {
@@ -77,16 +81,30 @@ fn run(tables: &Tables, disk: &SimFs) -> usize {
     OPERATIONS.iter().take_while(is_done).count()
 }
 
-/// Ends a purge that the crash has interrupted. Afterwards no file has a value of the column, and its name is free.
-fn finish_purge(tables: &Tables, step: u64) {
+/// Ends a purge that the crash has interrupted. Afterwards no file has a value of the column, its name is free, and a
+/// certificate that was issued before or after the crash is true.
+fn finish_purge(tables: &Tables, disk: &SimFs, step: u64) {
     let Ok(table) = tables.table("corpus.volumes") else { return };
     let schema = table.schema().unwrap();
-    let Some(column) = schema.dropped_columns().find(|column| column.state() == ColumnState::Purging) else { return };
-    let report = table.purge_columns().unwrap();
-    assert_eq!((report.columns, report.held), (vec!["title".to_owned()], vec![]), "step {step}");
-    assert_eq!(table.schema().unwrap().dropped_columns().count(), 0);
-    let rows = tables.db().column_family("waxseal_tables-2-rows").unwrap();
-    assert_eq!(rows.files_with("waxseal columns", [0, 0, 0, column.id() as u8]).unwrap(), [], "step {step}");
+    if schema.dropped_columns().any(|column| column.state() == ColumnState::Purging) {
+        let report = table.purge_columns().unwrap();
+        assert_eq!((report.columns, report.held), (vec!["title".to_owned()], vec![]), "step {step}");
+        assert_eq!(table.schema().unwrap().dropped_columns().count(), 0);
+    }
+    if table.purged_columns().unwrap().is_empty() {
+        return;
+    }
+    let set_aside: Vec<String> = disk.files("/store").into_iter().filter(|name| name.ends_with(".cut")).collect();
+    if table.purged_columns().unwrap()[0].certified_at().is_none() && !set_aside.is_empty() {
+        let error = table.certificate("title").unwrap_err();
+        assert!(error.kind() == ErrorKind::InUse && error.to_string().contains(".cut"), "step {step}: {error}");
+        set_aside.iter().for_each(|name| disk.delete(std::path::Path::new("/store").join(name)).unwrap());
+    }
+    table.certificate("title").unwrap_or_else(|error| panic!("step {step}: {error}"));
+    for name in disk.files("/store") {
+        let bytes = disk.read_all(std::path::Path::new("/store").join(&name)).unwrap();
+        assert!(!bytes.windows(TITLE.len()).any(|window| window == TITLE.as_bytes()), "step {step}: {name}");
+    }
 }
 
 #[test]
@@ -125,7 +143,7 @@ fn each_operation_is_done_or_not_done_after_a_crash() {
         let possible = &states[..states.len().min(done + 2)];
         let place = possible.iter().rposition(|state| *state == found);
         let place = place.unwrap_or_else(|| panic!("step {step}, {crash:?}: no state up to {done}: {found:?}"));
-        finish_purge(&tables, step);
+        finish_purge(&tables, &disk, step);
         let is_kept = crash != Crash::Process || states[done..].contains(&found);
         assert!(is_kept, "step {step}: state {place} after {done} operations");
         // No family is left of a table that does not exist.

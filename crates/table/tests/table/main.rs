@@ -1,6 +1,7 @@
 //! Tables: one program, so that its parts link once.
 
 mod cassandra_3919;
+mod certificate;
 mod changes;
 mod crash;
 mod damage;

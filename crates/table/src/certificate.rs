@@ -1,0 +1,183 @@
+//! Certificates: that no file of the store has a value of a purged column any more.
+
+use std::fmt;
+
+use waxseal::Durability;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::purged_column::PurgedColumn;
+use crate::schema::ColumnState;
+use crate::table::Table;
+
+/// Attempts to erase the log while other threads write.
+const ATTEMPTS: usize = 8;
+
+/// What a certificate does not cover.
+const NOT_COVERED: [&str; 7] = [
+    "events of the store's log that show values",
+    "followers of the change feed",
+    "backups",
+    "checkpoints",
+    "exports",
+    "readers in other processes",
+    "disk blocks that the file system has freed",
+];
+
+/// States that no file of the store has a value of a dropped column: no table, blob file, segment of the log, ring, or
+/// file that waits for its removal, and that no snapshot, cursor or memtable holds one. See [`Table::certificate`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Certificate {
+    table: String,
+    purged: PurgedColumn,
+    issued_at: i64,
+}
+
+impl Certificate {
+    /// Returns the name of the table.
+    pub fn table(&self) -> &str {
+        &self.table
+    }
+
+    /// Returns the name that the column had.
+    pub fn column(&self) -> &str {
+        &self.purged.name
+    }
+
+    /// Returns the id that the column had. No other column of the table ever gets it.
+    pub fn column_id(&self) -> u32 {
+        self.purged.id
+    }
+
+    /// Returns the sequence number of the store after which no record has a value of the column.
+    pub fn through(&self) -> u64 {
+        self.purged.through
+    }
+
+    /// Returns when the purge ended, in microseconds since 1970.
+    pub fn purged_at(&self) -> i64 {
+        self.purged.purged_at
+    }
+
+    /// Returns when the certificate was issued, in microseconds since 1970.
+    pub fn issued_at(&self) -> i64 {
+        self.issued_at
+    }
+
+    /// Returns where values may be that the certificate does not cover.
+    pub fn not_covered() -> &'static [&'static str] {
+        &NOT_COVERED
+    }
+}
+
+impl fmt::Display for Certificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (column, id, through) = (&self.purged.name, self.purged.id, self.purged.through);
+        writeln!(f, "No file of the store has a value of the column {column:?} (id {id}) of {}.", self.table)?;
+        writeln!(f, "No record after the sequence number {through} had one.")?;
+        write!(f, "Not covered: {}.", NOT_COVERED.join(", "))
+    }
+}
+
+impl Table {
+    /// Erases what is left of a purged column outside of the table's files, and returns a certificate of it: of the last
+    /// column of this name that was purged. A certificate is issued once; later calls return the same one.
+    ///
+    /// Costs a flush and about six syncs, and a listing of the store's directory. Other threads may write meanwhile.
+    ///
+    /// Errors: `InUse`, with the holders in the message, if a snapshot, a cursor, the change feed or tables that are kept
+    /// for repairs may have values; `Invalid` if the column is not purged; `NotFound` if no column of the name was
+    /// dropped.
+    ///
+    /// ```
+    /// # fn main() -> waxseal_table::Result<()> {
+    /// # use waxseal_table::{ColumnType, Row, Schema, Tables};
+    /// # let tables = Tables::open(&waxseal::Db::memory()?)?;
+    /// let schema = Schema::new().partition_key("name", ColumnType::Text).column("phone", ColumnType::Text);
+    /// let people = tables.create("staff.people", schema)?;
+    /// people.insert(Row::new().with("name", "Alice").with("phone", "555-0100"))?;
+    /// people.drop_column("phone")?;
+    /// people.drop_column("phone")?;
+    /// people.purge_columns()?;
+    /// let certificate = people.certificate("phone")?;
+    /// assert_eq!((certificate.column(), certificate.column_id()), ("phone", 2));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn certificate(&self, name: &str) -> Result<Certificate> {
+        self.try_certificate(name).map_err(|error| self.named(error))
+    }
+
+    fn try_certificate(&self, name: &str) -> Result<Certificate> {
+        let catalogue = &self.state.store.catalogue;
+        let all = catalogue.purged(self.state.id)?;
+        let purged = all.into_iter().rfind(|column| column.name == name).ok_or_else(|| self.not_purged(name))?;
+        let table = self.name();
+        if let Some(issued_at) = purged.certified_at {
+            return Ok(Certificate { table, purged, issued_at });
+        }
+        self.erase(&purged)?;
+        let issued_at = self.now();
+        let purged = PurgedColumn { certified_at: Some(issued_at), ..purged };
+        let mut batch = self.db().batch();
+        catalogue.put_purged(&mut batch, self.state.id, &purged)?;
+        batch.describe_nothing().commit(Durability::Sync)?;
+        Ok(Certificate { table, purged, issued_at })
+    }
+
+    /// Erases what the log and obsolete files have of a column. Errors: `InUse` if something is left.
+    fn erase(&self, purged: &PurgedColumn) -> Result<()> {
+        let db = self.db();
+        let mut holders = Vec::new();
+        for _ in 0..ATTEMPTS {
+            db.erase_log()?;
+            // Records move from memtables to tables and from there to obsolete files: the tables are searched in between.
+            let mut left = [Some(db.oldest_seqnos()?), None];
+            let is_in_files = self.is_in_files(purged.id, &purged.indexes)?;
+            left[1] = Some(db.oldest_seqnos()?);
+            holders.clear();
+            if is_in_files {
+                holders.push("a table");
+            }
+            for oldest in left.into_iter().flatten() {
+                for (holder, seqno) in [
+                    ("a memtable, or a cursor over one", oldest.memtables),
+                    ("the log", oldest.log),
+                    ("log that the change feed keeps", oldest.kept_log),
+                    (
+                        "a file that a cursor or a backup holds, that is kept for repairs (trash_bytes), or that a recovery \
+                         or a repair has set aside (.cut, .damaged)",
+                        oldest.obsolete_files,
+                    ),
+                    ("a snapshot", oldest.snapshots),
+                ] {
+                    if seqno.is_some_and(|seqno| seqno <= purged.through) && !holders.contains(&holder) {
+                        holders.push(holder);
+                    }
+                }
+            }
+            if holders.is_empty() {
+                return Ok(());
+            }
+        }
+        let (name, holders) = (&purged.name, holders.join("; "));
+        Err(Error::of(ErrorKind::InUse, format!("column {name:?} may still have values in: {holders}")))
+    }
+
+    /// Returns the error of a column that is not purged.
+    #[cold]
+    fn not_purged(&self, name: &str) -> Error {
+        let layout = match self.state.layout() {
+            Ok(layout) => layout,
+            Err(error) => return error,
+        };
+        let found = layout.record.schema.columns.iter().find(|column| column.name == name);
+        match found.map(|column| column.state) {
+            None => Error::of(ErrorKind::NotFound, format!("the table had no column {name:?} that was purged")),
+            Some(ColumnState::Active) => Error::invalid(format!("column {name:?} was not dropped")),
+            Some(ColumnState::Tentative(_)) => {
+                Error::invalid(format!("column {name:?} can be restored: drop it again"))
+            }
+            Some(ColumnState::Purging) => Error::invalid(format!("column {name:?} is not purged yet: purge_columns")),
+        }
+    }
+}
