@@ -184,3 +184,34 @@ fn indexes_over(column: ColumnId, history: &[TableRecord]) -> Vec<IndexId> {
     let over = all.filter(|index| index.columns.iter().any(|(own, _)| *own == column));
     over.map(|index| index.id).collect::<BTreeSet<_>>().into_iter().collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use waxseal::Builder;
+    use waxseal::env::ManualClock;
+
+    use super::*;
+    use crate::{ColumnType, Index, Row, Schema};
+
+    #[test]
+    fn a_deadline_that_passes_during_a_purge_deletes_the_entries_of_its_indexes() {
+        let clock = Arc::new(ManualClock::default());
+        clock.advance_nanos(1_700_000_000_000_000_000);
+        let tables = Tables::open(&Builder::in_memory().clock(clock.clone()).open().unwrap()).unwrap();
+        let columns = ["title", "note"].into_iter();
+        let schema = Schema::new().partition_key("id", ColumnType::I32);
+        let schema = columns.fold(schema, |schema, name| schema.column(name, ColumnType::Text));
+        let table = tables.create("music.songs", schema.index(Index::on("by_note", ["note"]))).unwrap();
+        table.insert(Row::new().with("id", 1).with("title", "t").with("note", "n")).unwrap();
+        table.drop_column_for("note", Duration::from_secs(10)).unwrap();
+        (0..2).for_each(|_| table.drop_column("title").unwrap());
+        clock.advance_nanos(10_000_000_000);
+        let (id, name, purged_at) = (2, "title".to_owned(), table.now());
+        let (through, indexes, certified_at) = (0, Vec::new(), None);
+        table.record_purge(&[PurgedColumn { id, name, through, indexes, purged_at, certified_at }]).unwrap();
+        assert!(table.state.indexes.is_empty().unwrap());
+        assert_eq!(table.purge_columns().unwrap().columns, ["note"]);
+    }
+}

@@ -100,8 +100,8 @@ impl TableState {
         Ok(self.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Changes the table's record: commits the next version while no write is under way. `also` adds to the commit; it
-    /// gets the records before and after.
+    /// Changes the table's record: commits the next version while no write is under way, and deletes the entries of
+    /// indexes that it lacks. `also` adds to the commit; it gets the records before and after.
     pub(crate) fn change(
         &self,
         next: impl FnOnce(&TableRecord) -> Result<TableRecord>,
@@ -116,6 +116,11 @@ impl TableState {
         let mut batch = store.db.batch();
         batch.describe_nothing();
         also(&mut batch, &current.layout.record, &next)?;
+        for index in &current.layout.record.schema.indexes {
+            if !next.schema.indexes.iter().any(|other| other.id == index.id) {
+                batch.delete_range(&self.indexes, index.prefix()..index.end());
+            }
+        }
         store.catalogue.put(&mut batch, &next)?;
         describe_change(&mut batch, &current.layout.record, &next);
         batch.commit(Durability::Sync)?;

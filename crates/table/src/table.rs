@@ -88,15 +88,7 @@ impl Table {
         let now = i64::try_from(self.state.store.db.env().clock.wall_micros()).unwrap_or(i64::MAX);
         let alter =
             |record: &TableRecord| Ok(TableRecord { schema: change.apply(&record.schema, now)?, ..record.clone() });
-        let delete_entries = |batch: &mut waxseal::Batch, before: &TableRecord, next: &TableRecord| {
-            for index in &before.schema.indexes {
-                if !next.schema.indexes.iter().any(|other| other.id == index.id) {
-                    batch.delete_range(&self.state.indexes, index.prefix()..index.end());
-                }
-            }
-            Ok(())
-        };
-        self.state.change(alter, delete_entries)
+        self.state.change(alter, |_, _, _| Ok(()))
     }
 
     /// Drops a column for a while: no read returns it any more, also not of rows that are written meanwhile, and
