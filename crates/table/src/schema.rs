@@ -429,7 +429,8 @@ impl Schema {
             if !groups.insert(&group.name) {
                 return Err(Error::invalid(format!("the schema has two groups {:?}", group.name)));
             }
-            if names.contains(&group.name) && group.is_repeated {
+            let is_named = |column: &Column| column.name == group.name && column.state != ColumnState::Purging;
+            if group.is_repeated && self.columns.iter().any(is_named) {
                 return Err(Error::invalid(format!("the schema has a group and a column {:?}", group.name)));
             }
         }

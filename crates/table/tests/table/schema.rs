@@ -269,3 +269,15 @@ fn a_column_of_the_schema_hides_a_dynamic_one() {
     assert!(table.update(1, Changes::new().set("label", 5)).unwrap());
     assert_eq!(table.get(1).unwrap().unwrap().get("label"), Some(&Value::I32(5)));
 }
+
+#[test]
+fn a_repeated_group_takes_no_name_of_a_column_that_can_be_restored() {
+    let tables = memory();
+    let table = tables.create("library.books", books()).unwrap();
+    table.drop_column("title").unwrap();
+    let add = || table.alter(Alteration::new().add_repeated_group("title"));
+    assert_eq!(add().unwrap_err().kind(), ErrorKind::Invalid);
+    table.undelete_column("title").unwrap();
+    (0..2).for_each(|_| table.drop_column("title").unwrap());
+    add().unwrap();
+}
