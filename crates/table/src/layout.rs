@@ -42,7 +42,7 @@ pub(crate) struct Layout {
     pub(crate) partition_parts: usize,
     /// The columns' names, in the order of the schema.
     names: Vec<Arc<str>>,
-    /// Visible columns by name: indexes into the schema's columns.
+    /// Columns by name, dropped ones included: indexes into the schema's columns.
     by_name: HashMap<Arc<str>, usize>,
     /// Columns by id, invisible ones included.
     by_id: HashMap<u32, usize>,
@@ -144,7 +144,7 @@ impl Layout {
         let parts = key_columns.map(part).collect();
         let partition_parts = all.iter().filter(|column| column.role == ColumnRole::Partition).count();
         let names: Vec<Arc<str>> = all.iter().map(|column| Arc::from(column.name.as_str())).collect();
-        let by_name = names.iter().cloned().zip(0..).filter(|(_, index)| all[*index].is_active()).collect();
+        let by_name = names.iter().cloned().zip(0..).collect();
         let by_id = all.iter().map(|column| column.id).zip(0..).collect();
         let groups = record.schema.groups.iter().map(|group| {
             let is_here = |index: &usize| !all[*index].role.is_key() && all[*index].group == group.id;
@@ -177,7 +177,16 @@ impl Layout {
 
     /// Returns the index of a visible column.
     pub(crate) fn find(&self, name: &str) -> Option<usize> {
-        self.by_name.get(name).copied()
+        self.by_name.get(name).copied().filter(|index| self.column(*index).is_active())
+    }
+
+    /// Fails with `NotFound` unless rows may have a dynamic column of this name. No visible column has it.
+    fn check_undefined(&self, name: &str) -> Result<()> {
+        match self.by_name.contains_key(name) {
+            true => Err(Error::of(ErrorKind::NotFound, format!("column {name:?} was dropped"))),
+            false if self.record.schema.has_dynamic_columns => Ok(()),
+            false => Err(no_column(name)),
+        }
     }
 
     /// Returns a repeated group by its name.
@@ -243,8 +252,7 @@ impl Layout {
                     let of_group = all.iter().map(|column| column.group == group.id && column.is_active());
                     columns.iter_mut().zip(of_group).for_each(|(wanted, is_here)| *wanted |= is_here);
                 }
-                None if self.record.schema.has_dynamic_columns => {}
-                None => return Err(no_column(name)),
+                None => self.check_undefined(name)?,
             }
             others.insert(name.to_owned());
             is_beyond_default = true;
@@ -260,8 +268,7 @@ impl Layout {
                 Err(Error::invalid(format!("column {name:?} is of a repeated group, and conditions are on rows")))
             }
             Some(index) => Ok(Some(&self.column(index).ty)),
-            None if self.record.schema.has_dynamic_columns => Ok(None),
-            None => Err(no_column(name)),
+            None => self.check_undefined(name).map(|()| None),
         };
         condition.map(|condition| condition.resolve(&type_of)).transpose()
     }
@@ -389,11 +396,11 @@ impl Layout {
                     return Err(Error::invalid(format!("column {name:?} is of a repeated group: set it in an entry")));
                 }
                 Some(index) => values[index] = Some(self.fitting(index, value)?),
-                None if self.record.schema.has_dynamic_columns => {
+                None => {
+                    self.check_undefined(name)?;
                     check_dynamic(name, value)?;
                     dynamic.push((name, value));
                 }
-                None => return Err(no_column(name)),
             }
         }
         let (mut records, mut absent) = (Vec::new(), Vec::new());
@@ -473,7 +480,8 @@ impl Layout {
                 let group = self.column(index).group;
                 set_column(records, self.group_key(&[], group), group, index, self.fitting(index, value)?);
             }
-            None if self.record.schema.has_dynamic_columns => {
+            None => {
+                self.check_undefined(name)?;
                 check_dynamic(name, value)?;
                 let content = match value {
                     Value::Null => ContentChange::Remove,
@@ -481,7 +489,6 @@ impl Layout {
                 };
                 records.insert(named_key(&[], DYNAMIC, name), (DYNAMIC, content));
             }
-            None => return Err(no_column(name)),
         }
         Ok(())
     }
@@ -643,8 +650,8 @@ impl Layout {
     ) -> Result<()> {
         let (group, name) = split_suffix(suffix)?;
         if group == DYNAMIC {
-            // A column of the schema hides a dynamic one of its name.
-            if selection.wants_name(name) && self.find(name).is_none() {
+            // A column of the schema hides a dynamic one of its name, also while it is dropped.
+            if selection.wants_name(name) && !self.by_name.contains_key(name) {
                 row.columns.push((name.into(), unpack_single(record)?));
             }
             return Ok(());

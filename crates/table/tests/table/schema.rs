@@ -11,7 +11,7 @@ use waxseal_table::{
     Alteration, Changes, ColumnState, ColumnType, Decimal, ErrorKind, Filter, Row, Schema, Table, Tables, Value,
 };
 
-use crate::store::{book, books, fill, memory};
+use crate::store::{book, books, fill, memory, volumes};
 
 #[test]
 fn a_changed_schema_reads_the_rows_that_were_written_before() {
@@ -280,4 +280,34 @@ fn a_repeated_group_takes_no_name_of_a_column_that_can_be_restored() {
     table.undelete_column("title").unwrap();
     (0..2).for_each(|_| table.drop_column("title").unwrap());
     add().unwrap();
+}
+
+#[test]
+fn a_dropped_column_hides_a_dynamic_one_of_its_name_and_takes_no_values() {
+    let tables = memory();
+    let table = tables.create("corpus.volumes", volumes()).unwrap();
+    let named = |name: &str| Row::new().with("volume", name);
+    table.insert(named("1").with("label", "dynamic")).unwrap();
+    table.alter(Alteration::new().add_column("label", ColumnType::I32)).unwrap();
+    table.update("1", Changes::new().set("label", 7)).unwrap();
+    for _state in [ColumnState::Tentative(0), ColumnState::Purging] {
+        table.drop_column("label").unwrap();
+        assert_eq!(table.get("1").unwrap(), Some(named("1")));
+        for refused in [
+            table.upsert(named("2").with("label", "x")),
+            table.update("1", Changes::new().set("label", "x")).map(drop),
+            table.update("1", Changes::new().remove("label")).map(drop),
+            table.select().columns(["label"]).rows().map(drop),
+            table.select().filter(Filter::eq("label", 7)).rows().map(drop),
+        ] {
+            let error = refused.unwrap_err();
+            assert_eq!(
+                (error.kind(), error.to_string().contains("was dropped")),
+                (ErrorKind::NotFound, true),
+                "{error}"
+            );
+        }
+    }
+    assert_eq!(table.purge_columns().unwrap().columns, ["label"]);
+    assert_eq!(table.get("1").unwrap(), Some(named("1").with("label", "dynamic")));
 }
