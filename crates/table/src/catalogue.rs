@@ -3,6 +3,8 @@
 //! The first byte of a key says what the record is: `n` the id of a table's name, `t` the schema of a table, `h` an
 //! earlier or the present version of a schema, `p` a purged column, `c` the counter of table ids.
 
+use std::sync::OnceLock;
+
 use waxseal::{Batch, CfOptions, ColumnFamily, Db, Slice, Snapshot, Transaction};
 
 use crate::codec::Reader;
@@ -22,20 +24,28 @@ const HISTORY: u8 = b'h';
 const PURGED: u8 = b'p';
 
 /// Reads and writes the catalogue's records.
-#[derive(Clone)]
 pub(crate) struct Catalogue {
-    family: Option<ColumnFamily>,
+    db: Db,
+    /// Empty in a read-only store until its writer has created the family.
+    found: OnceLock<ColumnFamily>,
 }
 
 impl Catalogue {
     /// Opens the catalogue, or creates it. A read-only store without a catalogue has no tables.
     pub(crate) fn open(db: &Db) -> Result<Catalogue> {
-        let found = db.column_families().into_iter().find(|family| family.name() == CATALOGUE_FAMILY);
-        let family = match found {
-            None if !db.is_read_only() => Some(db.create_column_family(CATALOGUE_FAMILY, CfOptions::default())?),
-            found => found,
-        };
-        Ok(Catalogue { family })
+        let catalogue = Catalogue { db: db.clone(), found: OnceLock::new() };
+        if catalogue.family().is_none() && !db.is_read_only() {
+            db.create_column_family(CATALOGUE_FAMILY, CfOptions::default())?;
+        }
+        Ok(catalogue)
+    }
+
+    fn family(&self) -> Option<&ColumnFamily> {
+        if let Some(family) = self.found.get() {
+            return Some(family);
+        }
+        let found = self.db.column_families().into_iter().find(|family| family.name() == CATALOGUE_FAMILY)?;
+        Some(self.found.get_or_init(|| found))
     }
 
     /// Returns the bytes of a table's record, now or at a snapshot; `None` for a table that does not exist.
@@ -73,14 +83,14 @@ impl Catalogue {
     /// Returns true if a keyspace has a table.
     pub(crate) fn has_keyspace(&self, keyspace: &str) -> Result<bool> {
         let prefix = [&[NAME], keyspace.as_bytes(), b"\0"].concat();
-        let first = self.family.iter().flat_map(|family| family.prefix(&prefix)).next();
+        let first = self.family().into_iter().flat_map(|family| family.prefix(&prefix)).next();
         Ok(first.transpose()?.is_some())
     }
 
     /// Returns all tables, in the order of their names.
     pub(crate) fn tables(&self) -> Result<Vec<TableRecord>> {
         let mut tables = Vec::new();
-        for row in self.family.iter().flat_map(|family| family.prefix([TABLE])) {
+        for row in self.family().into_iter().flat_map(|family| family.prefix([TABLE])) {
             tables.push(TableRecord::decode(&row?.1)?);
         }
         tables.sort_by(|one: &TableRecord, other: &TableRecord| one.name.cmp(&other.name));
@@ -129,7 +139,7 @@ impl Catalogue {
     pub(crate) fn history(&self, id: TableId) -> Result<Vec<TableRecord>> {
         let mut prefix = vec![HISTORY];
         put_id(&mut prefix, id);
-        let rows = self.family.iter().flat_map(|family| family.prefix(&prefix));
+        let rows = self.family().into_iter().flat_map(|family| family.prefix(&prefix));
         rows.map(|row| TableRecord::decode(&row?.1)).collect()
     }
 
@@ -144,7 +154,7 @@ impl Catalogue {
     /// Returns the columns that were purged from a table, by their ids.
     pub(crate) fn purged(&self, table: TableId) -> Result<Vec<PurgedColumn>> {
         let prefix = purged_prefix(table);
-        let rows = self.family.iter().flat_map(|family| family.prefix(&prefix));
+        let rows = self.family().into_iter().flat_map(|family| family.prefix(&prefix));
         let column = |row: waxseal::Result<(Slice, Slice)>| {
             let (key, record) = row?;
             let mut reader = Reader::new(key.get(prefix.len()..).unwrap_or_default());
@@ -155,7 +165,7 @@ impl Catalogue {
     }
 
     fn read(&self, key: &[u8], at: Option<&Snapshot>) -> Result<Option<Vec<u8>>> {
-        let Some(family) = &self.family else { return Ok(None) };
+        let Some(family) = self.family() else { return Ok(None) };
         let found = match at {
             Some(snapshot) => snapshot.get_with(family, key, <[u8]>::to_vec),
             None => family.get_with(key, <[u8]>::to_vec),
@@ -165,7 +175,7 @@ impl Catalogue {
 
     fn writable(&self) -> Result<&ColumnFamily> {
         let read_only = || Error::of(ErrorKind::ReadOnly, "the store is open for reading only");
-        self.family.as_ref().ok_or_else(read_only)
+        self.family().ok_or_else(read_only)
     }
 }
 

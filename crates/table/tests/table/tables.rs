@@ -144,3 +144,18 @@ fn a_table_that_is_opened_beside_changes_has_the_present_schema() {
         }
     });
 }
+
+#[test]
+fn a_reader_from_before_the_first_table_sees_it_after_a_refresh() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store");
+    let db = Db::open(&path).unwrap();
+    let reader = Tables::open(&Db::open_read_only(&path).unwrap()).unwrap();
+    assert_eq!(reader.names().unwrap(), Vec::<String>::new());
+    let table = Tables::open(&db).unwrap().create("library.books", books()).unwrap();
+    table.insert(book("Austen", 1815, "Emma")).unwrap();
+    reader.db().refresh().unwrap();
+    assert_eq!(reader.names().unwrap(), ["library.books"]);
+    let found = reader.table("library.books").unwrap().get(("Austen", 1815)).unwrap();
+    assert_eq!(found, Some(book("Austen", 1815, "Emma")));
+}
