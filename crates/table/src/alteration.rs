@@ -1,7 +1,7 @@
 //! Changes of a schema. The decisions are pure: a schema and a change give the next version.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::index::{Index, IndexId, IndexState};
+use crate::index::{Index, IndexId, IndexInfo, IndexState};
 use crate::packed::ColumnId;
 use crate::schema::{Column, ColumnRole, ColumnState, Schema, check_name};
 use crate::types::ColumnType;
@@ -97,13 +97,14 @@ impl Alteration {
         self
     }
 
-    /// Makes an index one without entries, which cannot be read yet.
+    /// Adds a build of an index. An index that can be read stays beside it until the build is published.
     pub(crate) fn rebuild_index(mut self, name: &str) -> Alteration {
         self.0.push(Step::RebuildIndex(name.to_owned()));
         self
     }
 
-    /// Lets an index be read whose build has ended. It has the id of that build: another build has another id.
+    /// Lets an index be read whose build has ended, in place of the index that it replaces. The id is that of the build:
+    /// another build has another id.
     pub(crate) fn publish_index(mut self, id: IndexId) -> Alteration {
         self.0.push(Step::PublishIndex(id));
         self
@@ -188,19 +189,21 @@ impl Step {
             Step::AddIndex(index) => {
                 schema.add_index(index, IndexState::Building);
                 let added = schema.indexes.len() - 1;
-                match schema.indexes[..added].iter().position(|own| own.name == index.name) {
-                    None => Ok(()),
-                    // A build of this index was interrupted.
-                    Some(own) if schema.indexes[own] == schema.indexes[added].with_id(schema.indexes[own].id) => {
-                        schema.indexes.swap_remove(own);
-                        Ok(())
-                    }
-                    Some(_) => Err(Error::of(ErrorKind::Exists, format!("the table has an index {:?}", index.name))),
+                let new = schema.indexes[added].clone();
+                // An equal index whose build was interrupted is replaced.
+                schema.indexes.retain(|own| own.id == new.id || *own != new.with_id(own.id));
+                match schema.indexes.iter().filter(|own| own.name == index.name).count() {
+                    1 => Ok(()),
+                    _ => Err(Error::of(ErrorKind::Exists, format!("the table has an index {:?}", index.name))),
                 }
             }
             Step::PublishIndex(id) => {
-                let index = schema.indexes.iter_mut().find(|index| index.id == *id);
-                index.ok_or_else(superseded)?.state = IndexState::Public;
+                let built = schema.indexes.iter().find(|index| index.id == *id).ok_or_else(superseded)?;
+                let public = IndexInfo { state: IndexState::Public, ..built.clone() };
+                // It takes the place of the index that it was built to replace.
+                let place = schema.indexes.iter().position(|index| index.name == public.name).ok_or_else(superseded)?;
+                schema.indexes[place] = public.clone();
+                schema.indexes.retain(|index| index.name != public.name || *index == public);
                 Ok(())
             }
             Step::DropBuild(id) => {
@@ -208,10 +211,12 @@ impl Step {
                 Ok(())
             }
             Step::RebuildIndex(name) => {
+                let index = schema.indexes.iter().find(|index| index.name == *name).ok_or_else(|| no_index(name))?;
                 let id = schema.next_index;
-                let index = schema.indexes.iter_mut().find(|index| index.name == *name);
-                let index = index.ok_or_else(|| no_index(name))?;
-                (index.id, index.state) = (id, IndexState::Building);
+                let build = IndexInfo { id, state: IndexState::Building, ..index.clone() };
+                // The index is read until the build is published. An earlier build ends.
+                schema.indexes.retain(|index| index.name != *name || index.state == IndexState::Public);
+                schema.indexes.push(build);
                 schema.next_index = id.saturating_add(1);
                 Ok(())
             }

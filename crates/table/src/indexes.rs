@@ -6,8 +6,8 @@ use std::sync::Arc;
 use waxseal::Snapshot;
 
 use crate::alteration::{Alteration, no_index, superseded};
-use crate::error::{Error, Result};
-use crate::index::{Index, IndexId, row_key_of};
+use crate::error::{Error, ErrorKind, Result};
+use crate::index::{Index, IndexId, IndexState, row_key_of};
 use crate::index_reader::read_row;
 use crate::layout::{IndexLayout, Layout};
 use crate::row_reader::{Move, RowReader};
@@ -41,9 +41,9 @@ impl Table {
     /// selects can use it when the call returns. After a crash, or an error of the store, call it again.
     ///
     /// Errors: `Exists` for an index of the name, unless it is an equal one whose build was interrupted, and for rows
-    /// that have the same values of a unique index (the index is dropped again then); `Invalid` for an index that the
-    /// table cannot have; `Conflict` if another call begins to build the index, or drops it; `Corruption` if a row is
-    /// damaged.
+    /// that have the same values of a unique index; `Invalid` for an index that the table cannot have; `Conflict` if
+    /// another call begins to build the index, or drops it; `Corruption` if a row is damaged. After `Exists` and
+    /// `Corruption` the table does not have the index.
     pub fn create_index(&self, index: Index) -> Result<()> {
         let name = index.name.clone();
         let create = || {
@@ -53,9 +53,10 @@ impl Table {
         create().map_err(|error| self.named(error))
     }
 
-    /// Removes all entries of an index and builds it again from the rows: see [`create_index`](Table::create_index).
-    /// This also finishes a build that was interrupted. Errors: `NotFound`; `Conflict` if another call rebuilds or drops
-    /// the index meanwhile; and as for `create_index`.
+    /// Builds an index again from the rows, as [`create_index`](Table::create_index) does. Reads use the old entries, and
+    /// a unique index refuses equal rows, until the new entries replace the old ones in one commit. If the build fails,
+    /// the index stays as it was. This also finishes a build that was interrupted. Errors: `NotFound`; `Conflict` if
+    /// another call rebuilds or drops the index meanwhile; and as for `create_index`.
     pub fn rebuild_index(&self, name: &str) -> Result<()> {
         let rebuild = || {
             self.try_alter(&Alteration::new().rebuild_index(name))?;
@@ -76,7 +77,7 @@ impl Table {
         for index in &self.schema()?.indexes {
             match self.rebuild_index(&index.name) {
                 Ok(()) => rebuilt += 1,
-                Err(error) if error.kind() == crate::ErrorKind::NotFound => {}
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
         }
@@ -103,12 +104,13 @@ impl Table {
 
     /// Adds the entries of all rows to an index, and lets the index be read.
     fn build(&self, name: &str) -> Result<()> {
-        let schema = self.state.layout()?;
-        let id = schema.indexes.iter().find(|index| index.info.name == name).map(|index| index.info.id);
-        let id = id.ok_or_else(|| no_index(name))?;
+        let layout = self.state.layout()?;
+        let named = || layout.indexes.iter().map(|index| &index.info).filter(|index| index.name == name);
+        named().next().ok_or_else(|| no_index(name))?;
+        let id = named().find(|index| index.state == IndexState::Building).ok_or_else(superseded)?.id;
         match self.add_all_entries(id) {
             Ok(()) => self.try_alter(&Alteration::new().publish_index(id)),
-            Err(error) if error.kind() == crate::ErrorKind::Exists => {
+            Err(error) if matches!(error.kind(), ErrorKind::Exists | ErrorKind::Corruption) => {
                 self.try_alter(&Alteration::new().drop_build(id))?;
                 Err(error)
             }
@@ -203,7 +205,7 @@ impl IndexReport {
 
 /// Returns the indexes that have all rows.
 fn public(layout: &Layout) -> impl Iterator<Item = &IndexLayout> {
-    layout.indexes.iter().filter(|index| index.info.state == crate::index::IndexState::Public)
+    layout.indexes.iter().filter(|index| index.info.state == IndexState::Public)
 }
 
 #[cfg(test)]
@@ -231,11 +233,31 @@ mod tests {
         let table = equal_rows();
         let by_code = || Index::on("by_code", ["code"]);
         table.try_alter(&Alteration::new().add_index(by_code())).unwrap();
-        assert_eq!(table.select().index("by_code").rows().unwrap_err().kind(), crate::ErrorKind::Invalid);
+        assert_eq!(table.select().index("by_code").rows().unwrap_err().kind(), ErrorKind::Invalid);
         table.create_index(by_code()).unwrap();
         assert_eq!(table.select().index("by_code").count().unwrap(), 2);
         assert!(table.verify_indexes().unwrap().is_clean());
-        assert_eq!(table.create_index(by_code()).unwrap_err().kind(), crate::ErrorKind::Exists);
+        assert_eq!(table.create_index(by_code()).unwrap_err().kind(), ErrorKind::Exists);
+    }
+
+    #[test]
+    fn a_unique_index_is_read_and_enforced_while_it_is_rebuilt() {
+        let table = equal_rows();
+        table.delete(2).unwrap();
+        table.create_index(by_code()).unwrap();
+        table.try_alter(&Alteration::new().rebuild_index("by_code")).unwrap();
+        let equal = Row::new().with("isbn", 0).with("code", "x");
+        assert_eq!(table.insert(equal.clone()).unwrap_err().kind(), ErrorKind::Exists);
+        table.insert(Row::new().with("isbn", 3).with("code", "y")).unwrap();
+        table.update(1, Changes::new().set("code", "z")).unwrap();
+        table.insert(equal).unwrap();
+        let prefixed = |code: &str| table.select().index("by_code").prefix(code).count().unwrap();
+        assert_eq!([prefixed("x"), prefixed("y"), prefixed("z")], [1, 1, 1]);
+        assert_eq!(table.schema().unwrap().indexes().count(), 1);
+        table.build("by_code").unwrap();
+        assert_eq!([prefixed("x"), prefixed("y"), prefixed("z")], [1, 1, 1]);
+        assert!(table.verify_indexes().unwrap().is_clean());
+        assert_eq!(table.state.indexes.iter().count(), 3, "the old entries are gone");
     }
 
     #[test]
@@ -258,7 +280,7 @@ mod tests {
             let found: Vec<_> = table.select().index("by_code").prefix("x").rows().unwrap().collect();
             assert_eq!(found.len(), 1);
             let error = table.insert(Row::new().with("isbn", 3).with("code", "x")).unwrap_err();
-            assert_eq!(error.kind(), crate::ErrorKind::Exists);
+            assert_eq!(error.kind(), ErrorKind::Exists);
         }
     }
 }

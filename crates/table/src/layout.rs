@@ -18,7 +18,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::changes::{Change, Changes};
 use crate::error::{Error, ErrorKind, Result};
 use crate::filter::Filter;
-use crate::index::{IndexEntry, IndexInfo, entry_of, put_part};
+use crate::index::{IndexEntry, IndexInfo, IndexState, entry_of, put_part};
 use crate::key::{KeyPart, SortOrder};
 use crate::packed::{Packer, columns, pack_single, unpack_single};
 use crate::row::{GroupEntry, Row};
@@ -312,10 +312,11 @@ impl Layout {
         self.is_single_record() && self.indexes.is_empty()
     }
 
-    /// Returns an index over visible columns by its name.
+    /// Returns an index over visible columns by its name: the one that can be read, if it is also being rebuilt.
     pub(crate) fn index(&self, name: &str) -> Option<&IndexLayout> {
         let is_visible = |index: &&IndexLayout| index.columns.iter().all(|column| self.column(*column).is_active());
-        self.indexes.iter().filter(is_visible).find(|index| index.info.name == name)
+        let named = || self.indexes.iter().filter(is_visible).filter(|index| index.info.name == name);
+        named().find(|index| index.info.state == IndexState::Public).or_else(|| named().next())
     }
 
     pub(crate) fn is_hashed(&self) -> bool {

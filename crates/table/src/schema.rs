@@ -307,9 +307,15 @@ impl Schema {
         self.groups.iter().find(|group| group.id == column.group).map_or("default", Group::name)
     }
 
-    /// Returns the indexes over visible columns.
+    /// Returns the indexes over visible columns. An index that can be read while it is rebuilt is public.
     pub fn indexes(&self) -> impl Iterator<Item = &IndexInfo> {
-        self.indexes.iter().filter(|index| self.is_visible(index))
+        self.indexes.iter().filter(|index| self.is_visible(index) && !self.is_rebuild(index))
+    }
+
+    /// Returns true for the build of an index that can be read meanwhile.
+    fn is_rebuild(&self, build: &IndexInfo) -> bool {
+        let replaces = |index: &IndexInfo| index.name == build.name && index.state == IndexState::Public;
+        build.state == IndexState::Building && self.indexes.iter().any(replaces)
     }
 
     fn is_visible(&self, index: &IndexInfo) -> bool {
@@ -419,7 +425,7 @@ impl Schema {
         let mut indexes = HashSet::new();
         for index in &self.indexes {
             self.check_index(index)?;
-            if !indexes.insert(&index.name) {
+            if !indexes.insert((&index.name, index.state)) {
                 return Err(Error::invalid(format!("the schema has two indexes {:?}", index.name)));
             }
         }

@@ -303,3 +303,25 @@ fn a_unique_index_over_equal_rows_is_not_built() {
     let entries = table.db().column_family("waxseal_tables-1-indexes").unwrap();
     assert_eq!(entries.prefix([0, 0, 0, 5]).count(), 0);
 }
+
+#[test]
+fn an_index_that_cannot_be_rebuilt_stays_as_it_was() {
+    let table = library();
+    table.update(1, Changes::new().set("code", "x")).unwrap();
+    let rows = table.db().column_family("waxseal_tables-1-rows").unwrap();
+    let records = |isbn: i32| {
+        let ends = |key: &[u8]| key.ends_with(&(isbn as u32 ^ 1 << 31).swap_bytes().to_le_bytes()) && key.len() == 12;
+        rows.iter().map(Result::unwrap).find(|(key, _)| ends(key)).unwrap()
+    };
+    // A row with the same code as another one, without an entry.
+    rows.put(&records(2).0, &records(1).1).unwrap();
+    for rebuild in [|table: &Table| table.rebuild_index("by_code"), |table: &Table| table.repair_indexes().map(drop)] {
+        assert_eq!(rebuild(&table).unwrap_err().kind(), ErrorKind::Exists);
+        assert_eq!(isbns(table.select().index("by_code").prefix("x")), [1]);
+        let states: Vec<_> = table.schema().unwrap().indexes().map(|index| index.state()).collect();
+        assert_eq!(states, [IndexState::Public; 4]);
+    }
+    table.upsert(row(2, "Austen", 1815)).unwrap();
+    assert_eq!(table.repair_indexes().unwrap(), 4);
+    assert_clean(&table);
+}
