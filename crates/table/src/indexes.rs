@@ -261,6 +261,26 @@ mod tests {
     }
 
     #[test]
+    fn a_build_beside_a_row_that_is_always_written_ends() {
+        let table = equal_rows();
+        (3..40).for_each(|isbn| table.insert(Row::new().with("isbn", isbn).with("code", "x")).unwrap());
+        let hot = table.state.layout().unwrap().row_key(&[1.into()]).unwrap();
+        let visits = std::cell::Cell::new(0);
+        // Another commit changes the first row whenever a step visits it together with another row.
+        let visit = |writer: &crate::row_writer::RowWriter<'_>, row_key: &[u8]| {
+            visits.set(visits.get() + 1);
+            assert!(visits.get() < 1000, "the pass makes no progress");
+            if row_key != hot {
+                table.rows.put(&hot, [1]).unwrap();
+            }
+            writer.get(row_key)?;
+            writer.transaction.put(writer.indexes, row_key, "")?;
+            Ok(1)
+        };
+        assert_eq!(table.for_all_rows(visit).unwrap(), 39);
+    }
+
+    #[test]
     fn a_row_deletes_no_entry_of_another_row_while_a_unique_index_is_built() {
         for change in [
             |table: &Table| table.delete(2).unwrap(),

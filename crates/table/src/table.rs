@@ -444,15 +444,28 @@ impl Table {
         mut run: impl FnMut(&RowWriter<'_>) -> Result<T>,
     ) -> Result<T> {
         loop {
-            let (transaction, own_expiries) = (self.state.store.db.transaction(), OwnExpiries::default());
-            transaction.check()?;
-            let writer = self.writer(&transaction, layout, &own_expiries);
-            let outcome = run(&writer)?;
-            match transaction.commit_with(self.durability(options)) {
-                Ok(()) => return Ok(outcome),
-                Err(error) if *error.kind() == waxseal::ErrorKind::Conflict => waxseal::interrupt::check()?,
-                Err(error) => return Err(error.into()),
+            if let Some(outcome) = self.try_transact(layout, options, &mut run)? {
+                return Ok(outcome);
             }
+            waxseal::interrupt::check()?;
+        }
+    }
+
+    /// Runs a transaction. Returns `None`, and changes nothing, if another commit came between.
+    pub(crate) fn try_transact<T>(
+        &self,
+        layout: &Arc<Layout>,
+        options: &RowOptions,
+        run: &mut impl FnMut(&RowWriter<'_>) -> Result<T>,
+    ) -> Result<Option<T>> {
+        let (transaction, own_expiries) = (self.state.store.db.transaction(), OwnExpiries::default());
+        transaction.check()?;
+        let writer = self.writer(&transaction, layout, &own_expiries);
+        let outcome = run(&writer)?;
+        match transaction.commit_with(self.durability(options)) {
+            Ok(()) => Ok(Some(outcome)),
+            Err(error) if *error.kind() == waxseal::ErrorKind::Conflict => Ok(None),
+            Err(error) => Err(error.into()),
         }
     }
 
