@@ -1,5 +1,6 @@
 //! Secondary indexes of a table: build, verify and repair.
 
+use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -10,7 +11,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::index::{Index, IndexId, IndexState, row_key_of};
 use crate::index_reader::read_row;
 use crate::layout::{IndexLayout, Layout};
+use crate::passes::OnDamage;
 use crate::row_reader::{Move, RowReader};
+use crate::row_writer::RowWriter;
 use crate::table::Table;
 
 /// Result of a check of a table's indexes.
@@ -48,7 +51,7 @@ impl Table {
         let name = index.name.clone();
         let create = || {
             self.try_alter(&Alteration::new().add_index(index))?;
-            self.build(&name)
+            self.build(&name, OnDamage::Fail)
         };
         create().map_err(|error| self.named(error))
     }
@@ -58,9 +61,13 @@ impl Table {
     /// the index stays as it was. This also finishes a build that was interrupted. Errors: `NotFound`; `Conflict` if
     /// another call rebuilds or drops the index meanwhile; and as for `create_index`.
     pub fn rebuild_index(&self, name: &str) -> Result<()> {
+        self.rebuild(name, OnDamage::Fail)
+    }
+
+    fn rebuild(&self, name: &str, on_damage: OnDamage) -> Result<()> {
         let rebuild = || {
             self.try_alter(&Alteration::new().rebuild_index(name))?;
-            self.build(name)
+            self.build(name, on_damage)
         };
         rebuild().map_err(|error| self.named(error))
     }
@@ -70,12 +77,15 @@ impl Table {
         self.alter(Alteration::new().drop_index(name))
     }
 
-    /// Rebuilds every index, also those over columns that are tentatively dropped. Returns their number. Errors: as for
+    /// Rebuilds every index, also those over columns that are tentatively dropped. Returns their number. Damaged rows are
+    /// left out; [`verify_indexes`](Table::verify_indexes) counts them. Errors: as for
     /// [`rebuild_index`](Table::rebuild_index), except that an index that is dropped meanwhile is left out.
     pub fn repair_indexes(&self) -> Result<usize> {
         let mut rebuilt = 0;
-        for index in &self.schema()?.indexes {
-            match self.rebuild_index(&index.name) {
+        let schema = self.schema()?;
+        let names: BTreeSet<&str> = schema.indexes.iter().map(|index| &*index.name).collect();
+        for name in names {
+            match self.rebuild(name, OnDamage::Skip) {
                 Ok(()) => rebuilt += 1,
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
@@ -103,12 +113,12 @@ impl Table {
     }
 
     /// Adds the entries of all rows to an index, and lets the index be read.
-    fn build(&self, name: &str) -> Result<()> {
+    fn build(&self, name: &str, on_damage: OnDamage) -> Result<()> {
         let layout = self.state.layout()?;
         let named = || layout.indexes.iter().map(|index| &index.info).filter(|index| index.name == name);
         named().next().ok_or_else(|| no_index(name))?;
         let id = named().find(|index| index.state == IndexState::Building).ok_or_else(superseded)?.id;
-        match self.add_all_entries(id) {
+        match self.add_all_entries(id, on_damage) {
             Ok(()) => self.try_alter(&Alteration::new().publish_index(id)),
             Err(error) if matches!(error.kind(), ErrorKind::Exists | ErrorKind::Corruption) => {
                 self.try_alter(&Alteration::new().drop_build(id))?;
@@ -118,12 +128,13 @@ impl Table {
         }
     }
 
-    fn add_all_entries(&self, id: IndexId) -> Result<()> {
-        self.for_all_rows(|writer, row_key| {
-            let index = writer.layout.indexes.iter().find(|index| index.info.id == id);
-            writer.add_entry(index.ok_or_else(superseded)?, row_key).map(|()| 0)
-        })
-        .map(drop)
+    fn add_all_entries(&self, id: IndexId, on_damage: OnDamage) -> Result<()> {
+        let add = |writer: &RowWriter<'_>, row_key: &[u8]| {
+            let index = writer.layout.indexes.iter().find(|index| index.info.id == id).ok_or_else(superseded)?;
+            let values = on_damage.skip(writer.indexed_values(row_key))?.flatten();
+            values.map_or(Ok(()), |values| writer.add_entry(index, row_key, &values)).map(|()| 0)
+        };
+        self.for_all_rows(on_damage, add).map(drop)
     }
 
     fn verify_rows(&self, snapshot: &Snapshot, layout: &Arc<Layout>, report: &mut IndexReport) -> Result<()> {
@@ -254,7 +265,7 @@ mod tests {
         let prefixed = |code: &str| table.select().index("by_code").prefix(code).count().unwrap();
         assert_eq!([prefixed("x"), prefixed("y"), prefixed("z")], [1, 1, 1]);
         assert_eq!(table.schema().unwrap().indexes().count(), 1);
-        table.build("by_code").unwrap();
+        table.build("by_code", OnDamage::Fail).unwrap();
         assert_eq!([prefixed("x"), prefixed("y"), prefixed("z")], [1, 1, 1]);
         assert!(table.verify_indexes().unwrap().is_clean());
         assert_eq!(table.state.indexes.iter().count(), 3, "the old entries are gone");
@@ -267,7 +278,7 @@ mod tests {
         let hot = table.state.layout().unwrap().row_key(&[1.into()]).unwrap();
         let visits = std::cell::Cell::new(0);
         // Another commit changes the first row whenever a step visits it together with another row.
-        let visit = |writer: &crate::row_writer::RowWriter<'_>, row_key: &[u8]| {
+        let visit = |writer: &RowWriter<'_>, row_key: &[u8]| {
             visits.set(visits.get() + 1);
             assert!(visits.get() < 1000, "the pass makes no progress");
             if row_key != hot {
@@ -277,7 +288,7 @@ mod tests {
             writer.transaction.put(writer.indexes, row_key, "")?;
             Ok(1)
         };
-        assert_eq!(table.for_all_rows(visit).unwrap(), 39);
+        assert_eq!(table.for_all_rows(OnDamage::Fail, visit).unwrap(), 39);
     }
 
     #[test]
@@ -292,7 +303,10 @@ mod tests {
             table.try_alter(&Alteration::new().add_index(by_code())).unwrap();
             let layout = table.state.layout().unwrap();
             let row_key = layout.row_key(&[1.into()]).unwrap();
-            let add = |writer: &crate::row_writer::RowWriter<'_>| writer.add_entry(&layout.indexes[0], &row_key);
+            let add = |writer: &RowWriter<'_>| {
+                let values = writer.indexed_values(&row_key)?.unwrap();
+                writer.add_entry(&layout.indexes[0], &row_key, &values)
+            };
             table.transact(&layout, &crate::RowOptions::new(), add).unwrap();
             change(&table);
             table.try_alter(&Alteration::new().publish_index(layout.indexes[0].info.id)).unwrap();

@@ -3,7 +3,7 @@
 //! A record that is rewritten keeps its expiry, which is read at the transaction's snapshot: a record that expires
 //! meanwhile expires all the same. A commit of another expiry in between is a conflict.
 
-use std::ops::Bound;
+use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 use waxseal::meta::{EXPIRY, Expiry};
@@ -12,13 +12,13 @@ use waxseal::{ColumnFamily, Transaction, TransactionCursor};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::{RowOperation, describe_range};
-use crate::index::IndexEntry;
+use crate::index::{IndexEntry, row_key_of};
 use crate::key::above;
 use crate::key_range::KeyBound;
 use crate::layout::{ContentChange, EncodedRow, IndexLayout, Layout, RecordChange};
 use crate::own_expiries::OwnExpiries;
 use crate::row::Row;
-use crate::row_reader::RowReader;
+use crate::row_reader::{Move, RowReader};
 use crate::schema::{DEFAULT_GROUP, GroupId};
 use crate::selection::Selection;
 use crate::value::Value;
@@ -43,6 +43,14 @@ impl RowWriter<'_> {
         Ok(self.transaction.contains(self.rows, row_key)?)
     }
 
+    /// Returns true if the table has a row of a key, damaged or not.
+    fn is_stored(&self, row_key: &[u8]) -> Result<bool> {
+        match self.contains(row_key) {
+            Err(error) if error.is_corruption() => Ok(true),
+            found => found,
+        }
+    }
+
     /// Returns a row.
     pub(crate) fn get(&self, row_key: &[u8]) -> Result<Option<Row>> {
         self.read(row_key, self.layout.select_all())
@@ -59,11 +67,11 @@ impl RowWriter<'_> {
     /// Writes a whole row over whatever is there. Errors: `Exists` for values that a unique index has of another row.
     pub(crate) fn put(&self, row: &EncodedRow, expiries: &Expiries) -> Result<()> {
         if !self.layout.indexes.is_empty() {
-            let old = self.indexed_values(&row.key)?;
+            let old = self.replaced_values(&row.key)?;
             let change = IndexChange { row_key: &row.key, old: old.as_deref(), new: Some(&row.values), rewrites: true };
             self.maintain(&change, |group| Ok(expiries.of(group)))?;
         }
-        let is_new = self.is_watched && !self.contains(&row.key)?;
+        let is_new = self.is_watched && !self.is_stored(&row.key)?;
         put_row(&mut &*self, self.rows, self.layout, row, expiries)?;
         if !self.is_watched {
             return Ok(());
@@ -103,10 +111,23 @@ impl RowWriter<'_> {
             let cursor = self.transaction.cursor_in(self.rows, bounds.clone());
             cursor.check()?;
             let mut reader = RowReader::new(self.layout.clone(), self.layout.select_indexed(), cursor, false);
-            while let Some((row_key, row)) = reader.next_row()? {
+            let mut is_damaged = false;
+            loop {
+                let (row_key, row) = match reader.next_row() {
+                    Ok(Some(found)) => found,
+                    Ok(None) => break,
+                    Err(error) if error.is_corruption() => {
+                        is_damaged = true;
+                        continue;
+                    }
+                    Err(error) => return Err(error),
+                };
                 let old = self.layout.values_of(row);
                 let change = IndexChange { row_key: &row_key, old: Some(&old), new: None, rewrites: false };
                 self.maintain(&change, |_| Ok(None))?;
+            }
+            if is_damaged {
+                self.delete_entries_if(|row_key| bounds.contains(&row_key.to_vec()))?;
             }
         }
         self.transaction.delete_range(self.rows, bounds.clone())?;
@@ -124,15 +145,14 @@ impl RowWriter<'_> {
         if self.layout.indexes.is_empty() {
             return Ok(());
         }
-        let old = self.indexed_values(row_key)?;
+        let old = self.replaced_values(row_key)?;
         let change = IndexChange { row_key, old: old.as_deref(), new: None, rewrites: false };
         self.maintain(&change, |_| Ok(None))
     }
 
-    /// Adds the entry of a row to an index that is being built. A key without a row is left out.
-    pub(crate) fn add_entry(&self, index: &IndexLayout, row_key: &[u8]) -> Result<()> {
-        let Some(values) = self.indexed_values(row_key)? else { return Ok(()) };
-        match index.entry(&values, row_key)? {
+    /// Adds the entry of a row with these indexed values to an index that is being built.
+    pub(crate) fn add_entry(&self, index: &IndexLayout, row_key: &[u8], values: &[Option<Value>]) -> Result<()> {
+        match index.entry(values, row_key)? {
             Some(entry) => self.put_entry(index, &entry, row_key, &|group| self.group_expiry(row_key, group)),
             None => Ok(()),
         }
@@ -147,8 +167,35 @@ impl RowWriter<'_> {
     }
 
     /// Returns the values of a row's indexed columns, by the index of the column in the schema; `None` without a row.
-    fn indexed_values(&self, row_key: &[u8]) -> Result<Option<Vec<Option<Value>>>> {
+    pub(crate) fn indexed_values(&self, row_key: &[u8]) -> Result<Option<Vec<Option<Value>>>> {
         Ok(self.read(row_key, self.layout.select_indexed())?.map(|row| self.layout.values_of(row)))
+    }
+
+    /// Returns the indexed values of a row that is replaced as a whole. If the row is damaged, its entries are found by
+    /// a read of all entries, and deleted.
+    fn replaced_values(&self, row_key: &[u8]) -> Result<Option<Vec<Option<Value>>>> {
+        match self.indexed_values(row_key) {
+            Err(error) if error.is_corruption() => self.delete_entries_if(|found| found == row_key).map(|()| None),
+            values => values,
+        }
+    }
+
+    /// Reads all entries, and deletes those whose row keys fulfill a condition.
+    fn delete_entries_if(&self, is_deleted: impl Fn(&[u8]) -> bool) -> Result<()> {
+        for index in &self.layout.indexes {
+            let mut entries = self.transaction.cursor_in(self.indexes, index.info.prefix()..index.info.end());
+            entries.check()?;
+            let (mut next, mut deleted) = (Move::Begin, Vec::new());
+            while next.make(&mut entries, false)? {
+                let row_key = row_key_of(&index.parts, entries.key(), entries.value());
+                // An entry that cannot be decoded belongs to no row.
+                if row_key.is_ok_and(&is_deleted) {
+                    deleted.push(entries.key().to_vec());
+                }
+            }
+            deleted.iter().try_for_each(|key| self.transaction.delete(self.indexes, key))?;
+        }
+        Ok(())
     }
 
     /// Replaces the entries of a row.

@@ -1,6 +1,6 @@
 //! Records that are damaged or left over: errors of their row, and of no other.
 
-use waxseal_table::{ErrorKind, Row};
+use waxseal_table::{ErrorKind, Index, Row, Table, Value};
 
 use crate::store::{book, books, fill, memory, volumes};
 
@@ -70,4 +70,38 @@ fn records_without_group_0_are_no_row() {
         assert_eq!((found.len(), found.iter().filter(|row| row.is_err()).count()), (3, 1));
     }
     assert_eq!(table.select().columns(["volume"]).count().unwrap(), 3);
+}
+
+#[test]
+fn a_damaged_row_is_left_out_of_its_indexes_and_can_be_written_over() {
+    let indexed = || books().index(Index::on("by_title", ["title"]).unique()).index(Index::on("by_price", ["price"]));
+    let priced = |year: i32, title: &str| book("Austen", year, title).with("price", Value::from(year));
+    let writes: [fn(&Table); 4] = [
+        |table| table.upsert(book("Austen", 1813, "Emma?")).unwrap(),
+        |table| table.delete(("Austen", 1813)).unwrap(),
+        |table| table.delete_range("Austen", 1812..1814).unwrap(),
+        |table| table.delete_partition("Austen").unwrap(),
+    ];
+    for (number, write) in writes.into_iter().enumerate() {
+        let tables = memory();
+        let table = tables.create("library.books", indexed()).unwrap();
+        for (year, title) in [(1811, "Sense"), (1813, "Pride"), (1815, "Emma")] {
+            table.insert(priced(year, title)).unwrap();
+        }
+        let rows = tables.db().column_family("waxseal_tables-1-rows").unwrap();
+        let keys: Vec<_> = rows.iter().keys().map(Result::unwrap).collect();
+        rows.put(&keys[1], b"\0").unwrap();
+        let by_title = |title: &str| table.select().index("by_title").prefix(title).count().unwrap();
+        assert_eq!(table.rebuild_index("by_title").unwrap_err().kind(), ErrorKind::Corruption);
+        assert_eq!([by_title("Sense"), by_title("Emma")], [1, 1], "the index is as it was");
+        if number % 2 == 0 {
+            assert_eq!(table.repair_indexes().unwrap(), 2);
+            let report = table.verify_indexes().unwrap();
+            assert_eq!((report.damaged, report.missing, report.stale, report.entries), (1, 0, 0, 4), "{report:?}");
+        }
+        write(&table);
+        let report = table.verify_indexes().unwrap();
+        assert!(report.is_clean(), "{number}: {report:?}");
+        table.upsert(book("Austen", 1820, "Pride")).unwrap();
+    }
 }
