@@ -51,15 +51,81 @@ impl Notes<'_> {
     }
 }
 
+/// A registered range delete or described operation of a batch. Its event is written with it, whatever the mode of the
+/// registration.
+pub(crate) struct WatchedEvent {
+    /// Its index in the batch.
+    pub(crate) at: u64,
+    pub(crate) registration: Registration,
+    pub(crate) target: Target,
+    pub(crate) operation: Operation,
+    pub(crate) payload: Payload,
+}
+
+/// Finds the registered operations among those that are described. Of several on one target that are described after the
+/// same record, one event has the fields of all: their rows in the log would have the same key.
+///
+/// Errors: `Invalid` for a target that is too long for the log, if operations on it may be registered.
+pub(crate) fn look_at_described(
+    described: &[DescribedOperation],
+    snapshot: &RegistrySnapshot,
+    found: &mut Vec<WatchedEvent>,
+) -> Result<()> {
+    let first = found.len();
+    for one in described {
+        let Some(registration) = registration_of(one, snapshot)? else { continue };
+        let DescribedOperation { at, target, operation, payload } = one;
+        let same =
+            |event: &&mut WatchedEvent| (event.at, event.operation) == (*at, *operation) && event.target == *target;
+        // Those of one record follow each other.
+        match found[first..].iter_mut().rev().take_while(|event| event.at == *at).find(same) {
+            Some(event) => add_fields(&mut event.payload, payload, operation.group()),
+            None => found.push(WatchedEvent {
+                at: *at,
+                registration: registration.clone(),
+                target: target.clone(),
+                operation: *operation,
+                payload: payload.clone(),
+            }),
+        }
+    }
+    Ok(())
+}
+
+/// Adds the fields of an operation on the same target. Those of tables are lists: the second type is that of the second
+/// column. A row's columns and keys are named once.
+fn add_fields(to: &mut Payload, from: &Payload, group: OperationGroup) {
+    let is_list = matches!(group, OperationGroup::Schema | OperationGroup::Table | OperationGroup::Range);
+    for field in from.fields() {
+        if is_list || !to.fields().contains(field) {
+            to.push(field.clone());
+        }
+    }
+}
+
 /// Returns the registration that logs a described operation. An operation on a row has one event: those on its columns
-/// are logged if a column or the operation itself is registered.
-pub(crate) fn registration_of<'a>(
+/// are logged if a column or the operation itself is registered. One that deletes all rows of its target is logged for
+/// registrations of these rows, too, as a range delete of a family is.
+fn registration_of<'a>(
     described: &DescribedOperation,
     snapshot: &'a RegistrySnapshot,
-) -> Option<&'a Registration> {
-    let found = snapshot.find(&described.target, described.operation)?;
-    let is_column = described.operation.group() == OperationGroup::Column;
-    (!is_column || names_columns(found)).then_some(found)
+) -> Result<Option<&'a Registration>> {
+    let DescribedOperation { target, operation, .. } = described;
+    let path = match target.to_path() {
+        Ok(path) => path,
+        Err(_) if !snapshot.concerns(&target.above_rows()) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let found = snapshot.find_path(&path, *operation);
+    if operation.group() == OperationGroup::Column {
+        return Ok(found.filter(|found| names_columns(found)));
+    }
+    Ok(found.or_else(|| if deletes_rows(*operation) { snapshot.delete_of_rows(target) } else { None }))
+}
+
+/// Returns true if an operation deletes all rows of its target.
+fn deletes_rows(operation: Operation) -> bool {
+    matches!(operation, Operation::RANGE_DELETE | Operation::TABLE_TRUNCATE | Operation::TABLE_DROP)
 }
 
 /// Returns true if a registration asks for operations on columns.

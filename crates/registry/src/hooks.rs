@@ -38,7 +38,7 @@ use waxseal_meta::stamp::{Stamp, StampValues, StampVerb, Via};
 
 use crate::clock::Time;
 use crate::commit_gate::{CommitGate, GatePass};
-use crate::described::{DescribedOperation, Notes, registration_of};
+use crate::described::{Notes, WatchedEvent, look_at_described};
 use crate::emission::{
     Done, EmissionPlan, OLD_VALUE, check_key, event_at, expires, old_image, operation_of, put_event, retention_of,
 };
@@ -48,7 +48,7 @@ use crate::matching::{Matching, RegistrySnapshot, bit};
 use crate::modes::{Claim, RowBuffer, RowQueue};
 use crate::operation::Operation;
 use crate::payload::{Field, Image, Payload};
-use crate::registration::{Mode, Registration};
+use crate::registration::Mode;
 use crate::sessions::Session;
 use crate::target::Target;
 use crate::witness::Witness;
@@ -106,17 +106,6 @@ struct WatchedOperation {
     old: Option<Image>,
     /// The family's name, if the event is made now.
     family: Option<Arc<str>>,
-}
-
-/// A registered range delete or described operation of a batch. Its event is written with it, whatever the mode of the
-/// registration.
-struct WatchedEvent {
-    /// Its index in the batch.
-    at: u64,
-    registration: Registration,
-    target: Target,
-    operation: Operation,
-    payload: Payload,
 }
 
 /// Buffers that a thread reuses for its commits.
@@ -230,7 +219,7 @@ impl Hooks {
             if notes.is_described {
                 room.found.retain(|found| found.stamp.via != Via::Cluster);
                 room.ranges.retain(|range| range.registration.target != Target::Cluster);
-                look_at_described(described, &snapshot, &mut room.ranges);
+                look_at_described(described, &snapshot, &mut room.ranges)?;
             }
             let exclusive = snapshot.reads_before();
             if batch.is_empty() || room.found.is_empty() && room.ranges.is_empty() && !exclusive {
@@ -573,15 +562,6 @@ fn look_at_ranges(batch: &Batch, snapshot: &RegistrySnapshot, db: &Db, found: &m
         found.push(WatchedEvent { at, registration, target, operation, payload });
     }
     Ok(())
-}
-
-/// Finds the registered operations among those that are described.
-fn look_at_described(described: &[DescribedOperation], snapshot: &RegistrySnapshot, found: &mut Vec<WatchedEvent>) {
-    for one in described {
-        let Some(registration) = registration_of(one, snapshot).cloned() else { continue };
-        let DescribedOperation { at, target, operation, payload } = one.clone();
-        found.push(WatchedEvent { at, registration, target, operation, payload });
-    }
 }
 
 /// Returns the mask of registered operations in a family; 0 for system families.

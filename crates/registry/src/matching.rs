@@ -258,8 +258,12 @@ impl RegistrySnapshot {
 
     /// Returns the registration that covers an operation on any target.
     pub fn find(&self, target: &Target, operation: Operation) -> Option<&Registration> {
-        let path = target.to_path().ok()?;
-        let ends = Target::path_ends(&path).ok()?;
+        self.find_path(&target.to_path().ok()?, operation)
+    }
+
+    /// `find` by the path of a target.
+    pub(crate) fn find_path(&self, path: &[u8], operation: Operation) -> Option<&Registration> {
+        let ends = Target::path_ends(path).ok()?;
         let at = |end: usize| self.paths.get(&path[..end]).map_or(&[][..], Vec::as_slice);
         let all = ends.into_iter().flat_map(|end| at(end).iter().map(move |number| (end, *number)));
         let reaches =
@@ -268,6 +272,23 @@ impl RegistrySnapshot {
             .filter(|(end, registration)| reaches(*end, registration))
             .map(|(_, registration)| registration)
             .find(|registration| registration.means(operation))
+    }
+
+    /// Returns true if operations on a target, or on one below it, may be registered.
+    pub(crate) fn concerns(&self, target: &Target) -> bool {
+        self.registrations.iter().any(|own| own.target.covers(target) || target.covers(&own.target))
+    }
+
+    /// Returns the registration that covers the deletion of all rows of a target, besides those of the operation itself:
+    /// one of `Row.Delete` above it, or one of a row below it.
+    pub(crate) fn delete_of_rows(&self, target: &Target) -> Option<&Registration> {
+        self.registrations.iter().find(|own| match own.operation {
+            Some(Operation::ROW_DELETE) if own.target.covers(target) => own.options.scope == Scope::Subtree,
+            None | Some(Operation::ROW_DELETE | Operation::RANGE_DELETE) => {
+                matches!(own.target, Target::Partition { .. } | Target::Row { .. }) && target.covers(&own.target)
+            }
+            _ => false,
+        })
     }
 
     /// Returns the registration that covers a range delete in the family with this name: one of the family or the

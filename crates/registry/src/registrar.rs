@@ -321,7 +321,12 @@ impl Registrar {
     /// Drops a family. The events of its rows stay, including those still in memory and the old values kept in the
     /// family; so do the registrations.
     pub fn drop_family(&self, name: &str, who: Option<&Session>) -> Result<()> {
-        self.shared.hooks.drop_family(name, who)
+        self.shared.hooks.drop_family(name, false, who)
+    }
+
+    /// Drops a family of a layer that describes its operations: registrations of the whole store do not log it.
+    pub fn drop_described_family(&self, name: &str, who: Option<&Session>) -> Result<()> {
+        self.shared.hooks.drop_family(name, true, who)
     }
 
     /// Opens a session, and logs an event if that is registered on `engine:session`. Errors: `Invalid` for a malformed

@@ -176,8 +176,8 @@ impl Hooks {
     }
 
     /// Drops a family. Old values of its events that are kept as versions in the family are first copied into the
-    /// events' rows.
-    pub(crate) fn drop_family(&self, name: &str, who: Option<&Session>) -> Result<()> {
+    /// events' rows. Of a layer's family that describes its operations, registrations of the whole store do not log it.
+    pub(crate) fn drop_family(&self, name: &str, is_described: bool, who: Option<&Session>) -> Result<()> {
         let _change = lock(&self.change);
         let _pass = self.gate.take(); // no registered commit runs between copying the old values and the drop
         if self.db.family(name).is_some() && !self.db.is_read_only() && self.may_hold_old_values()? {
@@ -192,6 +192,7 @@ impl Hooks {
         }
         let target = Target::family(name);
         let watching = self.matching.load().find(&target, Operation::TABLE_DROP).cloned();
+        let watching = watching.filter(|found| !is_described || found.target != Target::Cluster);
         self.db.drop_family_with(name, &mut |seqno| {
             let Some(watching) = &watching else { return Vec::new() };
             let on = (&target, Operation::TABLE_DROP);

@@ -75,7 +75,8 @@ impl Tables {
 
     /// Creates a table, `keyspace.name`. The table is durable when the call returns; it costs several syncs.
     ///
-    /// Errors: `Exists`; `Invalid` for a malformed name or a schema that no table can have; `ReadOnly`.
+    /// Errors: `Exists`; `Invalid` for a malformed name, for a keyspace with the name of a column family, and for a schema
+    /// that no table can have; `ReadOnly`.
     pub fn create(&self, name: &str, schema: Schema) -> Result<Table> {
         self.try_create(name, schema).map_err(|error| error.in_table(name))
     }
@@ -89,6 +90,7 @@ impl Tables {
         }
         let catalogue = &self.shared.catalogue;
         let mut open = lock(&self.shared.open);
+        self.check_keyspace(&name)?;
         if catalogue.find(&name)?.is_some() {
             return Err(Error::of(ErrorKind::Exists, "the table exists"));
         }
@@ -103,6 +105,15 @@ impl Tables {
         let state = Arc::new(TableState::open(&self.shared, table)?);
         open.insert(id, Arc::downgrade(&state));
         Ok(Table::new(state))
+    }
+
+    /// Refuses a keyspace with the name of a column family: targets of the registry could not tell them apart.
+    fn check_keyspace(&self, table: &TableName) -> Result<()> {
+        let is_same = |family: &waxseal::ColumnFamily| family.name() == table.keyspace;
+        match self.shared.db.column_families().iter().any(is_same) {
+            true => Err(Error::invalid(format!("a column family has the name of the keyspace, {}", table.keyspace))),
+            false => Ok(()),
+        }
     }
 
     /// Opens a table. Errors: `NotFound`; `Corruption` if its schema is damaged.
@@ -170,6 +181,7 @@ impl Tables {
         let mut open = lock(&self.shared.open);
         let state = self.state(&mut open, from)?;
         let catalogue = &self.shared.catalogue;
+        self.check_keyspace(&name)?;
         if catalogue.find(&name)?.is_some() {
             return Err(Error::of(ErrorKind::Exists, format!("the table {to} exists")));
         }
@@ -195,7 +207,7 @@ fn drop_leftovers(db: &Db, catalogue: &Catalogue) -> Result<()> {
             && id <= last
             && catalogue.record_bytes(id, None)?.is_none()
         {
-            db.drop_column_family(family.name())?;
+            db.drop_described_family(family.name())?;
         }
     }
     Ok(())
@@ -204,7 +216,7 @@ fn drop_leftovers(db: &Db, catalogue: &Catalogue) -> Result<()> {
 fn drop_families(db: &Db, id: TableId) -> Result<()> {
     for name in [rows_family(id), indexes_family(id)] {
         if db.column_families().iter().any(|family| family.name() == name) {
-            db.drop_column_family(&name)?;
+            db.drop_described_family(&name)?;
         }
     }
     Ok(())

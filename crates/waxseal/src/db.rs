@@ -88,7 +88,13 @@ impl Db {
     /// Drops a column family with all its records. Calls on its handles then return `Invalid`. `default` cannot be
     /// dropped.
     pub fn drop_column_family(&self, name: &str) -> Result<()> {
-        self.inner.drop_column_family(name, &Who::ANONYMOUS)
+        self.inner.drop_column_family(name, false, &Who::ANONYMOUS)
+    }
+
+    /// [`drop_column_family`](Db::drop_column_family) for a family of a layer that describes its operations
+    /// ([`Batch::describe`]): registrations of the whole store do not log it, those of the family do.
+    pub fn drop_described_family(&self, name: &str) -> Result<()> {
+        self.inner.drop_column_family(name, true, &Who::ANONYMOUS)
     }
 
     /// Returns the options of the store as of now. [`Settings::list`] gives names and values for a report.

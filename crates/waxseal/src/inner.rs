@@ -194,10 +194,11 @@ impl Inner {
         self.engine.set_functions(family, filter, properties)
     }
 
-    pub(crate) fn drop_column_family(&self, name: &str, who: &Who) -> Result<()> {
+    pub(crate) fn drop_column_family(&self, name: &str, is_described: bool, who: &Who) -> Result<()> {
         self.check_open()?;
         refuse_system(name)?;
         match &self.watching {
+            Watching::Registrar(registrar) if is_described => registrar.drop_described_family(name, Some(who)),
             Watching::Registrar(registrar) => registrar.drop_family(name, Some(who)),
             Watching::Nobody => self.engine.drop_family(name),
             Watching::Unknown(error) => Err(error.clone()),

@@ -122,7 +122,7 @@ impl Session {
     /// [`Db::drop_column_family`](Db::drop_column_family) in this session's name. Events of the family's rows
     /// stay in the log, and registrations remain.
     pub fn drop_column_family(&self, name: &str) -> Result<()> {
-        self.inner.drop_column_family(name, &self.who)
+        self.inner.drop_column_family(name, false, &self.who)
     }
 
     /// Returns an empty batch that commits in this session's name.

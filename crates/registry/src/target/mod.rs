@@ -182,6 +182,16 @@ impl Target {
         own.len() <= others.len() && own.iter().zip(&others).all(|(own, other)| own == other)
     }
 
+    /// Returns the table that the target is in, if it is one in a table, else the target.
+    pub(crate) fn above_rows(&self) -> Target {
+        match self {
+            Target::Partition { table, .. } | Target::Row { table, .. } | Target::Column { table, .. } => {
+                Target::Table(table.clone())
+            }
+            other => other.clone(),
+        }
+    }
+
     /// Returns its depth below the cluster, in components. Of two targets that cover a third one, the deeper is more
     /// specific.
     pub fn depth(&self) -> usize {

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
 
-use waxseal::registry::{Event, Field, Operation, Paging, Payload, Query, Registry};
+use waxseal::registry::{Event, Field, Operation, Paging, Payload, Query, Registry, Target};
 use waxseal::{Db, ErrorKind as StoreError};
 use waxseal_table::{
     Alteration, Changes, ColumnType, ErrorKind, Index, Result, Row, RowOptions, Schema, Table, Tables, Value,
@@ -16,6 +16,7 @@ fn events(registry: &Registry, target: &str) -> Vec<String> {
     let query = Query { below: true, ..Query::of(registry.target(target).unwrap()) };
     let mut found = registry.log_query(&query, &Paging::ALL).unwrap().events;
     found.retain(|event| event.key.operation != Operation::REGISTRY_ADD);
+    found.retain(|event| !matches!(event.key.target, Target::Engine(_) | Target::TableFile(_)));
     found.sort_by_key(|event| (event.key.seqno, event.key.operation, event.key.target.clone()));
     found
         .iter()
@@ -75,9 +76,86 @@ fn each_row_operation_is_one_event_with_its_columns() {
     let insert = registry.query_latest("library.books.Zola.1885", "Row.Insert").unwrap().unwrap();
     let keys = |field: &&Field| matches!(field, Field::KeyColumn(_));
     assert_eq!(insert.payload.fields().iter().filter(keys).count(), 2);
-    // Nothing is said of the families that the table is in.
-    assert!(events(&registry, "cluster:").iter().all(|event| !event.contains("waxseal_tables")));
     drop(tables);
+}
+
+/// Registrations of the whole store log what happens to tables, and nothing of the families that they are in.
+#[test]
+fn the_families_of_a_table_are_not_logged() {
+    let (tables, table, registry) = with_books();
+    registry.register("cluster:", "*").unwrap();
+    table.insert(book("Zola", 1885, "Germinal")).unwrap();
+    table.truncate().unwrap();
+    tables.drop("library.books").unwrap();
+    let expected =
+        ["Row.Insert library.books.Zola.1885 title", "Table.Truncate library.books ", "Table.Drop library.books "];
+    assert_eq!(events(&registry, "cluster:"), expected);
+}
+
+/// Operations of one kind on one target in one commit are one event.
+#[test]
+fn operations_of_one_commit_do_not_replace_each_other() {
+    let (tables, table, registry) = with_books();
+    registry.register("library.books", "*").unwrap();
+    let add = |name: &str| (name.to_owned(), ColumnType::Text);
+    let two = [add("genre"), add("place")];
+    table.alter(two.into_iter().fold(Alteration::new(), |alter, (name, ty)| alter.add_column(&name, ty))).unwrap();
+    table.insert(book("Zola", 1885, "Germinal")).unwrap();
+    tables
+        .transact(|transaction| {
+            transaction.update(&table, ("Zola", 1885), Changes::new().set("genre", "novel"))?;
+            transaction.update(&table, ("Zola", 1885), Changes::new().set("place", "Paris"))?;
+            transaction.update(&table, ("Zola", 1885), Changes::new()).map(drop)
+        })
+        .unwrap();
+    let found = events(&registry, "library.books");
+    assert_eq!(found[0], "Table.AlterAdd library.books genre,place");
+    let updated: Vec<&str> = found.iter().filter_map(|event| event.strip_prefix("Row.Update ")).collect();
+    assert_eq!(updated.join(";").matches("genre").count(), 1, "{updated:?}");
+    assert_eq!(updated.join(";").matches("place").count(), 1, "{updated:?}");
+}
+
+/// A deletion of many rows is logged for the registrations of each, as one of a raw family is.
+#[test]
+fn deletions_of_many_rows_concern_watched_rows() {
+    let watched = [("library.books.Zola.1885", "*"), ("library.books", "Row.Delete"), ("cluster:", "Row.Delete")];
+    for (target, operation) in watched {
+        let (tables, table, registry) = with_books();
+        fill(&table);
+        registry.register(target, operation).unwrap();
+        table.delete_partition("Austen").unwrap(); // another row
+        table.delete_partition("Zola").unwrap();
+        table.truncate().unwrap();
+        tables.drop("library.books").unwrap();
+        let other = (target != watched[0].0).then_some("Range.Delete library.books.Austen ");
+        let expected: Vec<&str> = other
+            .into_iter()
+            .chain(["Range.Delete library.books.Zola ", "Table.Truncate library.books ", "Table.Drop library.books "])
+            .collect();
+        assert_eq!(events(&registry, "cluster:"), expected, "{target}");
+    }
+}
+
+#[test]
+fn a_row_is_refused_whose_key_is_too_long_for_its_event() {
+    let (tables, table, registry) = with_books();
+    let long = || book(&"a".repeat(65_000), 1885, "t");
+    let logged = tables.db().column_family("raw").unwrap();
+    registry.register("raw", "*").unwrap();
+    table.insert(long()).unwrap(); // nothing of the table is registered
+    drop(logged);
+    registry.register("library.books.Zola", "*").unwrap();
+    assert_eq!(table.upsert(long()).unwrap_err().kind(), ErrorKind::Invalid);
+    assert!(events(&registry, "library.books").is_empty());
+}
+
+#[test]
+fn a_keyspace_has_no_name_of_a_family() {
+    let (tables, _, registry) = with_books();
+    tables.db().column_family("raw").unwrap();
+    assert_eq!(tables.create("raw.books", books()).unwrap_err().kind(), ErrorKind::Invalid);
+    assert_eq!(tables.rename("library.books", "raw.books").unwrap_err().kind(), ErrorKind::Invalid);
+    assert!(registry.register("raw.books", "*").unwrap(), "a key of the family");
 }
 
 #[test]
