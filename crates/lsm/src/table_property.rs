@@ -1,7 +1,7 @@
 //! Properties of tables: small sets of items by name, which a function of the application collects from the records.
 //!
 //! Calls:  for each value and each merge operand of a table that is written, in the bytes of its finished block, and for
-//!         each value that is written into a blob file. A pointer into a blob file adds nothing to its table: the file
+//!         each value that is written into a blob file; a property of keys also for the deletes of a table. A pointer into a blob file adds nothing to its table: the file
 //!         has sets of its own.
 //! Holds:  a set never lacks an item of its file. A set that is not known completely is left out, and a search then
 //!         takes the file for one that may hold any item.
@@ -39,6 +39,8 @@ type Collect = dyn Fn(&[u8], &[u8], &mut dyn FnMut(&[u8])) -> std::result::Resul
 pub struct TableProperty {
     name: Arc<str>,
     collect: Arc<Collect>,
+    /// It is of keys alone, those of deletes included.
+    is_of_keys: bool,
 }
 
 impl TableProperty {
@@ -66,7 +68,28 @@ impl TableProperty {
         + Sync
         + 'static,
     ) -> TableProperty {
-        TableProperty { name: name.into(), collect: Arc::new(collect) }
+        TableProperty { name: name.into(), collect: Arc::new(collect), is_of_keys: false }
+    }
+
+    /// Returns a property by a function of keys: [`new`](TableProperty::new) for a function that also gets the keys of
+    /// deletes. So a search finds the tables in which a key of some kind is left in any form, apart from the bounds of
+    /// range deletes.
+    ///
+    /// ```
+    /// use waxseal_lsm::table_property::TableProperty;
+    ///
+    /// let tenants = TableProperty::of_keys("tenants", |key, add| {
+    ///     add(key.get(..4).ok_or("a key without a tenant")?);
+    ///     Ok(())
+    /// });
+    /// assert_eq!(tenants.name(), "tenants");
+    /// ```
+    pub fn of_keys(
+        name: &str,
+        collect: impl Fn(&[u8], &mut dyn FnMut(&[u8])) -> std::result::Result<(), PropertyFailure> + Send + Sync + 'static,
+    ) -> TableProperty {
+        let collect = move |key: &[u8], _: &[u8], add: &mut dyn FnMut(&[u8])| collect(key, add);
+        TableProperty { is_of_keys: true, ..TableProperty::new(name, collect) }
     }
 
     /// Returns its name.
@@ -157,8 +180,10 @@ impl PropertyCollectors {
 
     /// Adds a record of a finished block.
     pub(crate) fn add_record(&mut self, record: &Record<'_>) {
-        if matches!(record.kind, Kind::Put | Kind::Merge) {
-            self.add(record.key, record.value);
+        match record.kind {
+            Kind::Put | Kind::Merge => self.add(record.key, record.value),
+            Kind::Delete => self.0.retain_mut(|set| !set.property.is_of_keys || set.add(record.key, &[])),
+            _ => {} // pointers have a file of their own; bounds of ranges are no keys
         }
     }
 

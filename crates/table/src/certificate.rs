@@ -2,19 +2,21 @@
 
 use std::fmt;
 
-use waxseal::Durability;
+use waxseal::{Durability, OldestSeqnos};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::layout::Layout;
 use crate::purged_column::PurgedColumn;
-use crate::schema::ColumnState;
+use crate::schema::{Column, ColumnState};
 use crate::table::Table;
 
 /// Attempts to erase the log while other threads write.
 const ATTEMPTS: usize = 8;
 
 /// What a certificate does not cover.
-const NOT_COVERED: [&str; 7] = [
+const NOT_COVERED: [&str; 8] = [
     "events of the store's log that show values",
+    "bounds of the ranges that repairs have marked as lost",
     "followers of the change feed",
     "backups",
     "checkpoints",
@@ -23,8 +25,8 @@ const NOT_COVERED: [&str; 7] = [
     "disk blocks that the file system has freed",
 ];
 
-/// States that no file of the store has a value of a dropped column: no table, blob file, segment of the log, ring, or
-/// file that waits for its removal, and that no snapshot, cursor or memtable holds one. See [`Table::certificate`].
+/// States that, when it was issued, no file of the store had a value of a dropped column: no table, blob file, segment of the log, ring, or
+/// file that waits for its removal, and that no snapshot, cursor or memtable held one. See [`Table::certificate`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Certificate {
     table: String,
@@ -72,7 +74,7 @@ impl Certificate {
 impl fmt::Display for Certificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (column, id, through) = (&self.purged.name, self.purged.id, self.purged.through);
-        writeln!(f, "No file of the store has a value of the column {column:?} (id {id}) of {}.", self.table)?;
+        writeln!(f, "No file of the store had a value of the column {column:?} (id {id}) of {} then.", self.table)?;
         writeln!(f, "No record after the sequence number {through} had one.")?;
         write!(f, "Not covered: {}.", NOT_COVERED.join(", "))
     }
@@ -80,12 +82,13 @@ impl fmt::Display for Certificate {
 
 impl Table {
     /// Erases what is left of a purged column outside of the table's files, and returns a certificate of it: of the last
-    /// column of this name that was purged. A certificate is issued once; later calls return the same one.
+    /// column of this name that was purged. A certificate is issued once; later calls return the same one, and do not
+    /// look again. A repair from a backup, and an import of old files, may bring values back.
     ///
     /// Costs a flush and about six syncs, and a listing of the store's directory. Other threads may write meanwhile.
     ///
     /// Errors: `InUse`, with the holders in the message, if a snapshot, a cursor, the change feed or tables that are kept
-    /// for repairs may have values; `Invalid` if the column is not purged; `NotFound` if no column of the name was
+    /// for repairs may have values; `Invalid` if a column of this name is not purged; `NotFound` if no column of the name was
     /// dropped.
     ///
     /// ```
@@ -109,8 +112,13 @@ impl Table {
 
     fn try_certificate(&self, name: &str) -> Result<Certificate> {
         let catalogue = &self.state.store.catalogue;
+        let layout = self.state.layout()?;
+        let is_dropped = |column: &&Column| column.name == name && column.state != ColumnState::Active;
+        if let Some(column) = layout.record.schema.columns.iter().find(is_dropped) {
+            return Err(not_purged(column));
+        }
         let all = catalogue.purged(self.state.id)?;
-        let purged = all.into_iter().rfind(|column| column.name == name).ok_or_else(|| self.not_purged(name))?;
+        let purged = all.into_iter().rfind(|column| column.name == name).ok_or_else(|| never_purged(&layout, name))?;
         let table = self.name();
         if let Some(issued_at) = purged.certified_at {
             return Ok(Certificate { table, purged, issued_at });
@@ -129,55 +137,63 @@ impl Table {
         let db = self.db();
         let mut holders = Vec::new();
         for _ in 0..ATTEMPTS {
+            // A recovery writes tables before they have the functions that list their columns.
+            if self.is_in_files(purged.id, &purged.indexes)? {
+                self.rewrite_files(purged.id, &purged.indexes)?;
+            }
             db.erase_log()?;
             // Records move from memtables to tables and from there to obsolete files: the tables are searched in between.
-            let mut left = [Some(db.oldest_seqnos()?), None];
+            let before = db.oldest_seqnos()?;
             let is_in_files = self.is_in_files(purged.id, &purged.indexes)?;
-            left[1] = Some(db.oldest_seqnos()?);
-            holders.clear();
-            if is_in_files {
-                holders.push("a table");
-            }
-            for oldest in left.into_iter().flatten() {
-                for (holder, seqno) in [
-                    ("a memtable, or a cursor over one", oldest.memtables),
-                    ("the log", oldest.log),
-                    ("log that the change feed keeps", oldest.kept_log),
-                    (
-                        "a file that a cursor or a backup holds, that is kept for repairs (trash_bytes), or that a recovery \
-                         or a repair has set aside (.cut, .damaged)",
-                        oldest.obsolete_files,
-                    ),
-                    ("a snapshot", oldest.snapshots),
-                ] {
-                    if seqno.is_some_and(|seqno| seqno <= purged.through) && !holders.contains(&holder) {
-                        holders.push(holder);
-                    }
-                }
-            }
+            let left = [before, db.oldest_seqnos()?];
+            let holds =
+                |of: fn(&OldestSeqnos) -> Option<u64>| left.iter().filter_map(of).any(|seqno| seqno <= purged.through);
+            // What other writers are about to flush goes by itself.
+            let passing = [
+                (is_in_files, "a table"),
+                (holds(|oldest| oldest.memtables), "a memtable, or a cursor over one"),
+                (holds(|oldest| oldest.log), "the log"),
+            ];
+            let lasting = [
+                (holds(|oldest| oldest.kept_log), "log that the change feed keeps"),
+                (
+                    holds(|oldest| oldest.obsolete_files),
+                    "a file that a cursor or a backup holds, that is kept for repairs (trash_bytes), or that a recovery or \
+                     a repair has set aside (.cut, .damaged)",
+                ),
+                (holds(|oldest| oldest.snapshots), "a snapshot"),
+            ];
+            let is_lasting = lasting.iter().any(|(holds, _)| *holds);
+            holders =
+                passing.into_iter().chain(lasting).filter(|(holds, _)| *holds).map(|(_, holder)| holder).collect();
             if holders.is_empty() {
                 return Ok(());
+            }
+            if is_lasting {
+                break;
             }
         }
         let (name, holders) = (&purged.name, holders.join("; "));
         Err(Error::of(ErrorKind::InUse, format!("column {name:?} may still have values in: {holders}")))
     }
+}
 
-    /// Returns the error of a column that is not purged.
-    #[cold]
-    fn not_purged(&self, name: &str) -> Error {
-        let layout = match self.state.layout() {
-            Ok(layout) => layout,
-            Err(error) => return error,
-        };
-        let found = layout.record.schema.columns.iter().find(|column| column.name == name);
-        match found.map(|column| column.state) {
-            None => Error::of(ErrorKind::NotFound, format!("the table had no column {name:?} that was purged")),
-            Some(ColumnState::Active) => Error::invalid(format!("column {name:?} was not dropped")),
-            Some(ColumnState::Tentative(_)) => {
-                Error::invalid(format!("column {name:?} can be restored: drop it again"))
-            }
-            Some(ColumnState::Purging) => Error::invalid(format!("column {name:?} is not purged yet: purge_columns")),
-        }
+/// Returns the error of a name that no purged column had.
+#[cold]
+fn never_purged(layout: &Layout, name: &str) -> Error {
+    match layout.record.schema.columns.iter().find(|column| column.name == name) {
+        None => Error::of(ErrorKind::NotFound, format!("the table had no column {name:?} that was purged")),
+        Some(column) => not_purged(column),
+    }
+}
+
+/// Returns the error of a column that is not purged.
+#[cold]
+fn not_purged(column: &Column) -> Error {
+    let name = &column.name;
+    match column.state {
+        ColumnState::Active => Error::invalid(format!("column {name:?} was not dropped")),
+        ColumnState::Tentative(_) => Error::invalid(format!("column {name:?} can be restored: drop it again")),
+        ColumnState::Purging => Error::invalid(format!("column {name:?} is not purged yet: purge_columns")),
     }
 }

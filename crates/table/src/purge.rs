@@ -120,13 +120,19 @@ impl Table {
         let mut all = Vec::new();
         for column in purging {
             let indexes = indexes_over(column.id, &history);
-            self.rows.compact_with(COLUMNS, item_of(column.id))?;
-            for index in &indexes {
-                self.state.indexes.compact_with(INDEXES, item_of(*index))?;
-            }
+            self.rewrite_files(column.id, &indexes)?;
             all.push(indexes);
         }
         Ok(all)
+    }
+
+    /// Rewrites the files that may have values of a column, or entries of one of these indexes.
+    pub(crate) fn rewrite_files(&self, column: ColumnId, indexes: &[IndexId]) -> Result<()> {
+        self.rows.compact_with(COLUMNS, item_of(column))?;
+        for index in indexes {
+            self.state.indexes.compact_with(INDEXES, item_of(*index))?;
+        }
+        Ok(())
     }
 
     /// Returns true if a file of the table may have a value of a column, or an entry of one of these indexes.

@@ -16,8 +16,9 @@ use crate::packed::{ColumnId, Packer};
 /// The property of the files of rows: the ids of the columns with values in the file.
 pub(crate) const COLUMNS: &str = "waxseal columns";
 
-/// The property of the files of entries: the ids of their indexes.
-pub(crate) const INDEXES: &str = "waxseal indexes";
+/// The property of the files of entries: the ids of the indexes that have or had an entry in the file. The key of a
+/// deleted entry has its values, too.
+pub(crate) const INDEXES: &str = "waxseal index keys";
 
 const FILTER: &str = "waxseal purged columns";
 
@@ -61,7 +62,7 @@ fn columns(layout: &Arc<Layout>) -> TableProperty {
 }
 
 fn entries() -> TableProperty {
-    TableProperty::new(INDEXES, |key, _, add| {
+    TableProperty::of_keys(INDEXES, |key, add| {
         add(key.get(..4).ok_or("an entry of an index that is cut short")?);
         Ok(())
     })

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use waxseal::{Db, Settings};
-use waxseal_table::{Alteration, Certificate, ColumnType, ErrorKind, Index, Row, Schema, Table, Tables};
+use waxseal_table::{Alteration, Certificate, Changes, ColumnType, ErrorKind, Index, Row, Schema, Table, Tables};
 
 const SECRET: &str = "4M9-qXz7-pw";
 
@@ -86,6 +86,59 @@ fn no_byte_of_the_column_is_left() {
     assert_eq!(tables.table("staff.people").unwrap().certificate("phone").unwrap(), issued);
     let reader = Tables::open(&Db::open_read_only(&path).unwrap()).unwrap();
     assert_eq!(reader.table("staff.people").unwrap().certificate("phone").unwrap(), issued);
+}
+
+/// The key of a deleted entry has the values. Its file may be above the one that the purge rewrites.
+#[test]
+fn deleted_entries_of_indexes_go_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store");
+    let tables = open(&path);
+    let schema = Schema::new().partition_key("id", ColumnType::I32);
+    let schema = ["name", "phone"].into_iter().fold(schema, |schema, name| schema.column(name, ColumnType::Text));
+    let schema = schema.index(Index::on("by_phone", ["phone"])).index(Index::on("by_name", ["name"]));
+    let table = tables.create("staff.people", schema).unwrap();
+    let indexes = tables.db().column_family("waxseal_tables-1-indexes").unwrap();
+    (0..100).for_each(|id| table.insert(Row::new().with("id", id).with("name", "n").with("phone", SECRET)).unwrap());
+    indexes.compact_range(..).unwrap();
+    table.update(7, Changes::new().remove("phone").set("name", "other")).unwrap();
+    tables.db().flush().unwrap();
+    dropped(&table);
+    assert_eq!(table.purge_columns().unwrap().columns, ["phone"]);
+    table.certificate("phone").unwrap();
+    assert_eq!(leaking(&path), Vec::<String>::new());
+}
+
+/// A recovery writes tables that list no columns. They are written again.
+#[test]
+fn a_certificate_is_issued_after_a_recovery() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store");
+    let tables = open(&path);
+    let table = people(&tables);
+    dropped(&table);
+    table.purge_columns().unwrap();
+    table.upsert(Row::new().with("id", 1).with("name", "not flushed")).unwrap();
+    drop((table, tables));
+    let tables = open(&path);
+    tables.table("staff.people").unwrap().certificate("phone").unwrap();
+    assert_eq!(leaking(&path), Vec::<String>::new());
+}
+
+/// A certificate of an earlier column says nothing of a later one of its name.
+#[test]
+fn a_name_that_is_dropped_again_has_no_certificate() {
+    let tables = Tables::open(&Db::memory().unwrap()).unwrap();
+    let table = people(&tables);
+    dropped(&table);
+    table.purge_columns().unwrap();
+    let issued = table.certificate("phone").unwrap();
+    table.alter(Alteration::new().add_column("phone", ColumnType::Text)).unwrap();
+    assert_eq!(table.certificate("phone").unwrap(), issued);
+    dropped(&table);
+    assert_eq!(table.certificate("phone").unwrap_err().kind(), ErrorKind::Invalid);
+    table.purge_columns().unwrap();
+    assert_ne!(table.certificate("phone").unwrap().column_id(), issued.column_id());
 }
 
 #[test]
