@@ -1,8 +1,9 @@
 //! Compaction filters: functions of the application that keep, drop or change values while a compaction rewrites them.
 //!
-//! Calls:  for the newest value of a key, if no snapshot sees it and no newer record hides it (`compaction::output`).
-//!         Flushes, and moves of whole tables, call no filter.
-//! Holds:  a filter changes values of the present only. A dropped value leaves a tombstone wherever an older version
+//! Calls:  for the newest value of a key, if no snapshot sees it and no newer record hides it (`compaction::output`). A
+//!         filter with `hidden_from` also gets values that only later snapshots see. Flushes, and moves of whole tables,
+//!         call no filter.
+//! Holds:  a filter changes values of the present only, except for `hidden_from`. A dropped value leaves a tombstone wherever an older version
 //!         may exist, so no older version becomes visible.
 //! Errors: a filter that returns an error or panics keeps the value. The failure is counted and reported.
 //! Disk:   the name of a family's filter is in the manifest (docs/format.md, section 6). The function must be given again
@@ -14,7 +15,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::planted;
-use crate::record::MAX_VALUE_BYTES;
+use crate::record::{MAX_VALUE_BYTES, Seqno};
 
 /// The reason for the failure of a compaction filter; made of a text, or of any error by `?`.
 pub type FilterFailure = Box<dyn std::error::Error + Send + Sync>;
@@ -47,6 +48,7 @@ type ByKey = Arc<dyn Fn(&[u8]) -> Filtered + Send + Sync>;
 pub struct CompactionFilter {
     name: Arc<str>,
     function: Function,
+    hidden_from: Option<Seqno>,
 }
 
 #[derive(Clone)]
@@ -66,18 +68,45 @@ impl CompactionFilter {
     /// Compactions call the function from several threads, with the newest value of each key that they rewrite. It
     /// must not use the store. `name` must be 1 to 255 bytes; families refuse other names.
     pub fn new(name: &str, filter: impl Fn(&[u8], &[u8]) -> Filtered + Send + Sync + 'static) -> CompactionFilter {
-        CompactionFilter { name: name.into(), function: Function::ByValue(Arc::new(filter)) }
+        CompactionFilter { name: name.into(), function: Function::ByValue(Arc::new(filter)), hidden_from: None }
     }
 
     /// Returns a filter by a function of the key alone, which reads no value from a blob file. As for
     /// [`new`](CompactionFilter::new) otherwise.
     pub fn by_key(name: &str, filter: impl Fn(&[u8]) -> Filtered + Send + Sync + 'static) -> CompactionFilter {
-        CompactionFilter { name: name.into(), function: Function::ByKey(Arc::new(filter)) }
+        CompactionFilter { name: name.into(), function: Function::ByKey(Arc::new(filter)), hidden_from: None }
+    }
+
+    /// Lets compactions pass values to the filter that only snapshots of this seqno or a later one see, and older
+    /// versions of keys as well. The application promises that its readers at such snapshots do not see what the filter
+    /// removes. Otherwise any snapshot protects the values that it sees.
+    ///
+    /// ```
+    /// # fn main() -> waxseal_lsm::error::Result<()> {
+    /// use waxseal_lsm::compaction_filter::{CompactionFilter, FilterDecision};
+    ///
+    /// // The commit of seqno 700 marked the accounts of this prefix as closed, and no reader shows them since.
+    /// let filter = CompactionFilter::by_key("closed accounts", |key| match key.starts_with(b"closed/") {
+    ///     true => Ok(FilterDecision::Drop),
+    ///     false => Ok(FilterDecision::Keep),
+    /// });
+    /// assert_eq!(filter.hidden_from(700).name(), "closed accounts");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn hidden_from(self, seqno: Seqno) -> CompactionFilter {
+        CompactionFilter { hidden_from: Some(seqno), ..self }
+    }
+
+    /// Returns the seqno of `hidden_from`.
+    pub(crate) fn is_hidden_from(&self) -> Option<Seqno> {
+        self.hidden_from
     }
 
     /// Returns the filter of a stored name, which has no function.
     pub(crate) fn of_name(name: &str) -> CompactionFilter {
-        CompactionFilter { name: name.into(), function: Function::Missing }
+        CompactionFilter { name: name.into(), function: Function::Missing, hidden_from: None }
     }
 
     /// Returns the stored name.

@@ -357,7 +357,7 @@ impl Outputs<'_> {
                 && own.is_none()
                 && !self.is_strange // a result may be made of verified values only
                 && record.kind.is_value()
-                && rules.may_filter()
+                && rules.may_filter(rule.filter.is_hidden_from())
                 && self.is_present(&record)
             {
                 filtered = rule.decide(&record, self.job.values, &mut self.written.filtered)?;

@@ -146,11 +146,13 @@ impl<B: FnMut(&[u8]) -> bool> Rules<B> {
     }
 
     /// True if the record just kept is the newest of its key in the inputs, if no snapshot sees it, and if no query for
-    /// an earlier version asks for it: a filter may change it for all readers to come.
-    pub fn may_filter(&self) -> bool {
-        let newest = self.snapshots.last().copied();
-        let is_unseen = planted!(FilterIgnoresSnapshots, true, newest.is_none_or(|newest| newest < self.seqno));
-        self.is_first && !self.stays && !self.keeps_all && is_unseen
+    /// an earlier version asks for it: a filter may change it for all readers to come. With `hidden_from`, only snapshots
+    /// before this seqno count, and the record may be an older version.
+    pub fn may_filter(&self, hidden_from: Option<Seqno>) -> bool {
+        let oldest = self.snapshots.partition_point(|snapshot| *snapshot < self.seqno);
+        let is_unseen = self.snapshots.get(oldest).is_none_or(|oldest| hidden_from.is_some_and(|from| *oldest >= from));
+        let is_unseen = planted!(FilterIgnoresSnapshots, true, is_unseen);
+        (self.is_first || hidden_from.is_some()) && !self.stays && !self.keeps_all && is_unseen
     }
 
     /// True if the record just kept could be dropped like a tombstone at the bottom if it has expired: every reader
@@ -267,6 +269,18 @@ mod tests {
         assert!(!may("b", 9)); // the version that the snapshot sees below it would become visible
         assert!(may("b", 4));
         assert!(!may("deeper", 3));
+    }
+
+    #[test]
+    fn a_filter_changes_what_no_reader_sees_or_only_readers_that_hide_it() {
+        let mut rules = Rules::new(Order::bytewise(), vec![5, 20], |_: &[u8]| true);
+        let mut may = |seqno| {
+            assert_eq!(rules.decide(b"k", seqno, Kind::Put, false), RecordDecision::Keep);
+            [None, Some(5), Some(6), Some(20), Some(21)].map(|hidden_from| rules.may_filter(hidden_from))
+        };
+        assert_eq!(may(30), [true; 5]);
+        assert_eq!(may(15), [false, true, true, true, false]);
+        assert_eq!(may(4), [false, true, false, false, false]);
     }
 
     /// `snapshots 3 7`, `deeper a b` (keys that deeper levels may hold), then records in internal order: `a 9 put`, `a

@@ -125,3 +125,34 @@ fn options_with_a_name_alone_hide_no_filter() {
         db.close().unwrap();
     }
 }
+
+#[test]
+fn a_filter_changes_values_that_only_later_snapshots_see_if_they_hide_them() {
+    let db = Db::memory().unwrap();
+    let cf = family(&db);
+    let hide = || cf.set_functions(Some(filter().hidden_from(db.snapshot().seqno().unwrap())), vec![]).unwrap();
+    for (key, value) in [("a", "old"), ("b", "raw 1"), ("c", "raw 2")] {
+        cf.put(key, value).unwrap();
+    }
+    hide();
+    let later = db.snapshot();
+    cf.put("c", "new").unwrap();
+    cf.compact().unwrap();
+    assert_eq!(later.get(&cf, "a").unwrap(), None);
+    for (key, before, now) in [("b", "done 1", "done 1"), ("c", "done 2", "new")] {
+        assert_eq!(later.get(&cf, key).unwrap().unwrap(), before);
+        assert_eq!(cf.get(key).unwrap().unwrap(), now);
+    }
+    cf.put("d", "raw 3").unwrap();
+    let earlier = db.snapshot();
+    cf.put("e", "raw 4").unwrap();
+    hide();
+    cf.compact().unwrap();
+    assert_eq!(earlier.get(&cf, "d").unwrap().unwrap(), "raw 3");
+    assert_eq!(cf.get("e").unwrap().unwrap(), "done 4");
+    drop(earlier);
+    cf.compact().unwrap();
+    assert_eq!(cf.get("d").unwrap().unwrap(), "done 3");
+    let report = db.verify(VerifyOptions::default()).unwrap();
+    assert_eq!((report.corrupted, report.missing), (0, 0));
+}
