@@ -5,13 +5,13 @@
 
 use std::sync::OnceLock;
 
-use waxseal::{Batch, CfOptions, ColumnFamily, Db, Slice, Snapshot, Transaction};
+use waxseal::{Batch, CfOptions, ColumnFamily, Db, Seqno, Slice, Snapshot, Transaction};
 
 use crate::codec::Reader;
 use crate::error::{Error, ErrorKind, Result};
 use crate::packed::ColumnId;
 use crate::purged_column::PurgedColumn;
-use crate::schema::TableName;
+use crate::schema::{Column, ColumnState, TableName};
 use crate::schema_record::{TableId, TableRecord};
 
 /// The family of the catalogue.
@@ -141,6 +141,20 @@ impl Catalogue {
         put_id(&mut prefix, id);
         let rows = self.family().into_iter().flat_map(|family| family.prefix(&prefix));
         rows.map(|row| TableRecord::decode(&row?.1)).collect()
+    }
+
+    /// Returns the seqno of the commit since which the schema has these columns as columns that are being purged. `None`
+    /// if it is not known, as in a plain store.
+    pub(crate) fn purging_since(&self, id: TableId, columns: &[ColumnId]) -> Result<Option<Seqno>> {
+        let is_purging = |column: &Column| column.state == ColumnState::Purging && columns.contains(&column.id);
+        let are_purging = |version: &TableRecord| version.schema.columns.iter().filter(|c| is_purging(c)).count();
+        let Some(first) = self.history(id)?.into_iter().find(|version| are_purging(version) == columns.len()) else {
+            return Ok(None);
+        };
+        match self.writable()?.get_sealed(history_key(id, first.schema.version)) {
+            Err(error) if *error.kind() == waxseal::ErrorKind::Invalid => Ok(None), // records without seals
+            found => Ok(found?.map(|record| record.seqno)),
+        }
     }
 
     /// Adds the record of a purged column to a batch.

@@ -31,8 +31,8 @@ use crate::tables::Tables;
 pub struct PurgeReport {
     /// Names of the purged columns.
     pub columns: Vec<String>,
-    /// Names of the columns that are still being purged, because a snapshot reads their values, or a value could not be
-    /// read.
+    /// Names of the columns that are still being purged, because a snapshot from before their final drop reads their
+    /// values, or a value could not be read.
     pub held: Vec<String>,
     /// Files that may have had values of these columns when the purge began.
     pub files: usize,
@@ -43,8 +43,9 @@ impl Table {
     /// schema, so that their names are free. Reads and writes go on.
     ///
     /// Costs a flush, and a rewrite of the files that have values of these columns. Files that were written before the
-    /// table was opened after a crash may be rewritten as well. Values that a snapshot reads stay, and so does their
-    /// column: call it again when the snapshot is gone, and also after a crash or an error of the store.
+    /// table was opened after a crash may be rewritten as well. Values that a snapshot from before the final drop reads
+    /// stay, and so does their column: call it again when the snapshot is gone, and also after a crash or an error of the
+    /// store. Transactions, and selects in the order of an index, have such a snapshot.
     ///
     /// [`certificate`](Table::certificate) erases the copies in the log, and shows whether others are left.
     ///
@@ -74,14 +75,18 @@ impl Table {
         if purging.is_empty() {
             return Ok(PurgeReport::default());
         }
-        // Every write that has a value of these columns was committed before.
-        let through = self.db().snapshot().seqno()?;
+        // Every write that has a value of these columns was committed before, and readers hide them from then on.
+        let ids: Vec<ColumnId> = purging.iter().map(|column| column.id).collect();
+        let through = match self.state.store.catalogue.purging_since(self.state.id, &ids)? {
+            Some(seqno) => seqno,
+            None => self.db().snapshot().seqno()?,
+        };
         self.db().flush()?;
         let mut report = PurgeReport::default();
         for column in &purging {
             report.files += self.rows.files_with(COLUMNS, item_of(column.id))?.len();
         }
-        begin_purge(&self.state.rows, &layout)?;
+        begin_purge(&self.state.rows, &layout, through)?;
         let purged = self.purge_files(&layout, &purging);
         end_purge(&self.state.rows, &layout)?;
         let mut records = Vec::new();

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use waxseal::{ColumnFamily, CompactionFilter, FilterDecision, TableProperty};
+use waxseal::{ColumnFamily, CompactionFilter, FilterDecision, Seqno, TableProperty};
 
 use crate::error::Result;
 use crate::layout::Layout;
@@ -39,11 +39,11 @@ pub(crate) fn attach(rows: &ColumnFamily, indexes: &ColumnFamily, layout: &Arc<L
     Ok(())
 }
 
-/// Lets compactions remove the values of these columns. The layout knows them as columns that are purged.
-pub(crate) fn begin_purge(rows: &ColumnFamily, layout: &Arc<Layout>) -> Result<()> {
+/// Lets compactions remove the values of the columns that the layout knows as purged. Readers hide them from a seqno on.
+pub(crate) fn begin_purge(rows: &ColumnFamily, layout: &Arc<Layout>, hidden_from: Seqno) -> Result<()> {
     let own = layout.clone();
     let filter = CompactionFilter::new(FILTER, move |key, record| Ok(decide(&own, key, record)?));
-    Ok(rows.set_functions(Some(filter), vec![columns(layout)])?)
+    Ok(rows.set_functions(Some(filter.hidden_from(hidden_from)), vec![columns(layout)])?)
 }
 
 /// Ends what `begin_purge` began: compactions keep all values, and read no large ones for it.

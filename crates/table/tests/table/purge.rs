@@ -99,6 +99,32 @@ fn a_snapshot_holds_the_column_until_it_is_dropped() {
 }
 
 #[test]
+fn a_snapshot_from_after_the_final_drop_holds_no_column() {
+    let tables = memory();
+    let schema = songs().column_in("verse", "text", ColumnType::Text);
+    let table = tables.create("music.songs", schema).unwrap();
+    for id in 1..4 {
+        table.insert(song(id).with("genre", "folk").with("text", "la")).unwrap();
+    }
+    drop_for_good(&table, "genre");
+    drop_for_good(&table, "text");
+    let snapshot = tables.db().snapshot();
+    table.upsert(song(1).with("note", "later")).unwrap();
+    table.delete(2).unwrap();
+    tables.db().flush().unwrap();
+    table.upsert(song(3).with("note", "later")).unwrap();
+    assert_eq!(purged(&table), ["genre", "text"]);
+    assert!(rows(&tables).files_with("waxseal columns", [0, 0, 0, 3]).unwrap().is_empty());
+    let at = |id: i32| table.get_at(id, &snapshot).unwrap();
+    assert_eq!([at(1), at(2), at(3)], [1, 2, 3].map(|id| Some(song(id))));
+    let now: Vec<Row> = table.select().rows().unwrap().map(Result::unwrap).collect();
+    assert_eq!(now, [song(1).with("note", "later"), song(3).with("note", "later")]);
+    // The snapshot may stay: it hides the values.
+    assert_eq!(table.certificate("genre").unwrap().column(), "genre");
+    assert!(snapshot.seqno().unwrap() >= table.purged_columns().unwrap()[0].through());
+}
+
+#[test]
 fn the_end_of_the_deadline_begins_the_purge() {
     let clock = Arc::new(ManualClock::default());
     clock.advance_nanos(1_700_000_000_000_000_000);
