@@ -19,7 +19,7 @@ use crate::index::IndexId;
 use crate::layout::Layout;
 use crate::packed::ColumnId;
 use crate::purged_column::PurgedColumn;
-use crate::row_functions::{COLUMNS, INDEXES, begin_purge, end_purge, item_of};
+use crate::row_functions::{INDEXES, begin_purge, end_purge, item_of, property_of};
 use crate::schema::{Column, ColumnState};
 use crate::schema_record::TableRecord;
 use crate::table::Table;
@@ -84,7 +84,7 @@ impl Table {
         self.db().flush()?;
         let mut report = PurgeReport::default();
         for column in &purging {
-            report.files += self.rows.files_with(COLUMNS, item_of(column.id))?.len();
+            report.files += self.rows.files_with(&property_of(column.id), item_of(column.id))?.len();
         }
         begin_purge(&self.state.rows, &layout, through)?;
         let purged = self.purge_files(&layout, &purging);
@@ -133,7 +133,7 @@ impl Table {
 
     /// Rewrites the files that may have values of a column, or entries of one of these indexes.
     pub(crate) fn rewrite_files(&self, column: ColumnId, indexes: &[IndexId]) -> Result<()> {
-        self.rows.compact_with(COLUMNS, item_of(column))?;
+        self.rows.compact_with(&property_of(column), item_of(column))?;
         for index in indexes {
             self.state.indexes.compact_with(INDEXES, item_of(*index))?;
         }
@@ -142,7 +142,7 @@ impl Table {
 
     /// Returns true if a file of the table may have a value of a column, or an entry of one of these indexes.
     pub(crate) fn is_in_files(&self, column: ColumnId, indexes: &[IndexId]) -> Result<bool> {
-        if !self.state.rows.files_with(COLUMNS, item_of(column))?.is_empty() {
+        if !self.state.rows.files_with(&property_of(column), item_of(column))?.is_empty() {
             return Ok(true);
         }
         for index in indexes {

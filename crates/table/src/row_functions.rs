@@ -13,14 +13,33 @@ use crate::error::Result;
 use crate::layout::Layout;
 use crate::packed::{ColumnId, Packer};
 
-/// The property of the files of rows: the ids of the columns with values in the file.
-pub(crate) const COLUMNS: &str = "waxseal columns";
+/// The first property of the files of rows. Each lists the columns with values in the file, of a range of ids.
+const COLUMNS: &str = "waxseal columns";
+
+/// Column ids of one property: a property has room for 819 items.
+const IDS_OF_A_PROPERTY: ColumnId = 800;
+
+/// The number of the last property, which has all greater ids: a family has at most 16 properties.
+const LAST_PROPERTY: u32 = 14;
 
 /// The property of the files of entries: the ids of the indexes that have or had an entry in the file. The key of a
 /// deleted entry has its values, too.
 pub(crate) const INDEXES: &str = "waxseal index keys";
 
 const FILTER: &str = "waxseal purged columns";
+
+/// Returns the name of the property of the files of rows that lists a column.
+pub(crate) fn property_of(column: ColumnId) -> String {
+    named(number_of(column))
+}
+
+fn number_of(column: ColumnId) -> u32 {
+    (column / IDS_OF_A_PROPERTY).min(LAST_PROPERTY)
+}
+
+fn named(number: u32) -> String {
+    if number == 0 { COLUMNS.to_owned() } else { format!("{COLUMNS} {number}") }
+}
 
 /// Returns the item of a property that stands for a column or an index.
 pub(crate) fn item_of(id: u32) -> [u8; 4] {
@@ -29,9 +48,10 @@ pub(crate) fn item_of(id: u32) -> [u8; 4] {
 
 /// Gives a table's families their properties, unless they have them.
 pub(crate) fn attach(rows: &ColumnFamily, indexes: &ColumnFamily, layout: &Arc<Layout>) -> Result<()> {
-    let has = |family: &ColumnFamily, name| family.options().table_properties.iter().any(|own| own.name() == name);
-    if !has(rows, COLUMNS) {
-        rows.set_functions(None, vec![columns(layout)])?;
+    let has =
+        |family: &ColumnFamily, name: &str| family.options().table_properties.iter().any(|own| own.name() == name);
+    if !has(rows, &property_of(layout.record.schema.next_column)) {
+        rows.set_functions(None, columns(layout))?;
     }
     if !has(indexes, INDEXES) {
         indexes.set_functions(None, vec![entries()])?;
@@ -43,22 +63,30 @@ pub(crate) fn attach(rows: &ColumnFamily, indexes: &ColumnFamily, layout: &Arc<L
 pub(crate) fn begin_purge(rows: &ColumnFamily, layout: &Arc<Layout>, hidden_from: Seqno) -> Result<()> {
     let own = layout.clone();
     let filter = CompactionFilter::new(FILTER, move |key, record| Ok(decide(&own, key, record)?));
-    Ok(rows.set_functions(Some(filter.hidden_from(hidden_from)), vec![columns(layout)])?)
+    Ok(rows.set_functions(Some(filter.hidden_from(hidden_from)), columns(layout))?)
 }
 
 /// Ends what `begin_purge` began: compactions keep all values, and read no large ones for it.
 pub(crate) fn end_purge(rows: &ColumnFamily, layout: &Arc<Layout>) -> Result<()> {
     let filter = CompactionFilter::by_key(FILTER, |_| Ok(FilterDecision::Keep));
-    Ok(rows.set_functions(Some(filter), vec![columns(layout)])?)
+    Ok(rows.set_functions(Some(filter), columns(layout))?)
 }
 
-fn columns(layout: &Arc<Layout>) -> TableProperty {
-    let layout = layout.clone();
-    TableProperty::new(COLUMNS, move |key, record, add| {
-        let length = layout.row_key_length(key)?;
-        layout.columns_of(&key[length..], record, |id| add(&item_of(id)))?;
-        Ok(())
-    })
+/// Returns the properties of the files of rows, up to that of the next column.
+fn columns(layout: &Arc<Layout>) -> Vec<TableProperty> {
+    let property = |number: u32| {
+        let layout = layout.clone();
+        TableProperty::new(&named(number), move |key, record, add| {
+            let length = layout.row_key_length(key)?;
+            layout.columns_of(&key[length..], record, |id| {
+                if number_of(id) == number {
+                    add(&item_of(id));
+                }
+            })?;
+            Ok(())
+        })
+    };
+    (0..=number_of(layout.record.schema.next_column)).map(property).collect()
 }
 
 fn entries() -> TableProperty {

@@ -124,7 +124,11 @@ impl TableState {
         store.catalogue.put(&mut batch, &next)?;
         describe_change(&mut batch, &current.layout.record, &next);
         batch.commit(Durability::Sync)?;
-        *current = Arc::new(Prepared::new(next));
+        let prepared = Arc::new(Prepared::new(next));
+        *current = prepared.clone();
+        drop(current);
+        // If this fails, files lack a list of their columns, and a purge rewrites them.
+        let _ = attach(&self.rows, &self.indexes, &prepared.layout);
         Ok(())
     }
 

@@ -125,6 +125,26 @@ fn a_snapshot_from_after_the_final_drop_holds_no_column() {
 }
 
 #[test]
+fn a_column_of_a_wide_table_is_purged_from_wide_files() {
+    let tables = memory();
+    let names: Vec<String> = (0..900).map(|number| format!("c{number}")).collect();
+    let schema = Schema::new().partition_key("id", ColumnType::I32);
+    let schema = names.iter().take(790).fold(schema, |schema, name| schema.column(name, ColumnType::I32));
+    let table = tables.create("wide.rows", schema).unwrap();
+    let add = |change: Alteration, name: &String| change.add_column(name, ColumnType::I32);
+    table.alter(names.iter().skip(790).fold(Alteration::new(), add)).unwrap();
+    let whole = |id: i32| names.iter().fold(Row::new().with("id", id), |row, name| row.with(name, id));
+    (0..3).for_each(|id| table.insert(whole(id)).unwrap());
+    for name in ["c3", "c850"] {
+        drop_for_good(&table, name);
+    }
+    let report = table.purge_columns().unwrap();
+    assert_eq!((report.columns, report.held), (vec!["c3".to_owned(), "c850".to_owned()], vec![]));
+    assert_eq!(table.certificate("c850").unwrap().column_id(), 852);
+    assert_eq!(table.get(1).unwrap().unwrap().columns().count(), 899);
+}
+
+#[test]
 fn the_end_of_the_deadline_begins_the_purge() {
     let clock = Arc::new(ManualClock::default());
     clock.advance_nanos(1_700_000_000_000_000_000);
