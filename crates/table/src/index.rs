@@ -40,6 +40,12 @@ impl Index {
         Index { name: name.to_owned(), columns, is_unique: false, has_missing: false }
     }
 
+    /// Adds a column in ascending order.
+    pub fn ascending(mut self, column: &str) -> Index {
+        self.columns.push((column.to_owned(), SortOrder::Ascending));
+        self
+    }
+
     /// Adds a column in descending order.
     pub fn descending(mut self, column: &str) -> Index {
         self.columns.push((column.to_owned(), SortOrder::Descending));

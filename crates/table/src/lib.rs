@@ -47,20 +47,25 @@
 //! row_functions              what flushes and compactions do with records
 //! key_range                  ranges of rows and of entries as ranges of keys
 //! layout                     rows as records
+//! conditions                 conditions as text
 //! filter, selection          conditions; columns that are read
 //! schema_record, alteration, purged_column  schemas and purged columns as bytes; changes of schemas
+//! json_rows                  rows as JSON
 //! schema, row, changes, key_values   what callers write
 //! index                      definitions and entries of indexes
 //! packed, key                values and keys as bytes
+//! text                       values as text and as JSON
 //! value, types, decimal      values and types
-//! json, floats, codec, error
+//! json, calendar, floats, codec, error
 //! ```
 
 mod alteration;
+mod calendar;
 mod catalogue;
 mod certificate;
 mod changes;
 mod codec;
+mod conditions;
 mod decimal;
 mod error;
 mod events;
@@ -70,6 +75,7 @@ mod index;
 mod index_reader;
 mod indexes;
 mod json;
+mod json_rows;
 mod key;
 mod key_range;
 mod key_values;
@@ -92,6 +98,7 @@ mod state;
 mod table;
 mod tables;
 mod targets;
+mod text;
 mod transaction;
 mod types;
 mod value;

@@ -292,6 +292,11 @@ impl Schema {
         self.columns.iter().filter(|column| column.is_active())
     }
 
+    /// Returns the columns of the key, in its order.
+    pub fn key_columns(&self) -> impl Iterator<Item = &Column> {
+        self.columns.iter().filter(|column| column.role.is_key())
+    }
+
     /// Returns the columns that were dropped and whose values are not purged yet.
     pub fn dropped_columns(&self) -> impl Iterator<Item = &Column> {
         self.columns.iter().filter(|column| !column.is_active())
@@ -316,6 +321,12 @@ impl Schema {
     fn is_rebuild(&self, build: &IndexInfo) -> bool {
         let replaces = |index: &IndexInfo| index.name == build.name && index.state == IndexState::Public;
         build.state == IndexState::Building && self.indexes.iter().any(replaces)
+    }
+
+    /// Returns the columns of an index of this schema, with their order.
+    pub fn columns_of_index<'a>(&'a self, index: &'a IndexInfo) -> impl Iterator<Item = (&'a Column, SortOrder)> {
+        let column = |id| self.columns.iter().find(move |column| column.id == id);
+        index.columns.iter().filter_map(move |(id, order)| Some((column(*id)?, *order)))
     }
 
     fn is_visible(&self, index: &IndexInfo) -> bool {

@@ -1,6 +1,7 @@
 //! The types of columns.
 
 use std::fmt;
+use std::str::FromStr;
 
 use crate::codec::Reader;
 use crate::decimal::MAX_DECIMAL_DIGITS;
@@ -8,7 +9,16 @@ use crate::error::{Error, Result};
 
 /// The type of a column. docs/format-tables.md, section 2, has the encodings.
 ///
-/// `Display` gives the type's name, for example `decimal(10, 2)` or `list<text>`.
+/// `Display` gives the type's name, for example `decimal(10, 2)` or `list<text>`, and `FromStr` reads it.
+///
+/// ```
+/// use waxseal_table::ColumnType;
+///
+/// let price: ColumnType = "decimal(10, 2)".parse()?;
+/// assert_eq!(price, ColumnType::Decimal { precision: 10, scale: 2 });
+/// assert_eq!("list<text>".parse::<ColumnType>()?.to_string(), "list<text>");
+/// # Ok::<(), waxseal_table::Error>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ColumnType {
@@ -201,9 +211,74 @@ impl fmt::Display for ColumnType {
     }
 }
 
+impl FromStr for ColumnType {
+    type Err = Error;
+
+    /// Parses a type's name, in upper or lower case. Errors: `Invalid`, also for a type that no column can have.
+    fn from_str(text: &str) -> Result<ColumnType> {
+        let name = text.trim().to_ascii_lowercase();
+        let parsed = match name.as_str() {
+            "bytes" => ColumnType::Bytes,
+            "text" => ColumnType::Text,
+            "bool" => ColumnType::Bool,
+            "i32" => ColumnType::I32,
+            "i64" => ColumnType::I64,
+            "u64" => ColumnType::U64,
+            "f32" => ColumnType::F32,
+            "f64" => ColumnType::F64,
+            "date" => ColumnType::Date,
+            "timestamp" => ColumnType::Timestamp,
+            "uuid" => ColumnType::Uuid,
+            "json" => ColumnType::Json,
+            "empty" => ColumnType::Empty,
+            _ => parameterized(&name).ok_or_else(|| {
+                Error::invalid(format!(
+                    "{text:?} is no type: one of bytes, text, bool, i32, i64, u64, f32, f64, decimal(PRECISION, SCALE), \
+                     date, timestamp, uuid, json, empty, list<TYPE>"
+                ))
+            })?,
+        };
+        parsed.check()?;
+        Ok(parsed)
+    }
+}
+
+/// Parses the name of a decimal or a list; `None` for any other.
+fn parameterized(name: &str) -> Option<ColumnType> {
+    let between = |word: &str, open: char, close: char| {
+        name.strip_prefix(word)?.trim_start().strip_prefix(open)?.strip_suffix(close)
+    };
+    if let Some(element) = between("list", '<', '>') {
+        // No list of lists, so that the depth of this recursion is bounded.
+        let element = element.trim();
+        return if element.starts_with("list") { None } else { Some(element.parse::<ColumnType>().ok()?.list()) };
+    }
+    let (precision, scale) = between("decimal", '(', ')')?.split_once(',')?;
+    Some(ColumnType::Decimal { precision: precision.trim().parse().ok()?, scale: scale.trim().parse().ok()? })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::values_for_tests::any_type;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_name_is_parsed_back(ty in any_type()) {
+            prop_assert_eq!(ty.to_string().parse::<ColumnType>().unwrap(), ty.clone());
+            prop_assert_eq!(ty.to_string().to_uppercase().replace(' ', "").parse::<ColumnType>().unwrap(), ty);
+        }
+    }
+
+    #[test]
+    fn other_names_are_refused() {
+        let names = ["", "int", "decimal", "decimal(39, 0)", "decimal(2, 3)", "decimal(1)", "decimal(-1, 0)", "list<>"];
+        for name in names.into_iter().chain(["list<list<i32>>", "list<empty>", "list<i32", "text text"]) {
+            assert_eq!(name.parse::<ColumnType>().unwrap_err().kind(), crate::ErrorKind::Invalid, "{name}");
+        }
+        assert!("list<decimal(99, 0)>".parse::<ColumnType>().is_err());
+    }
 
     #[test]
     fn a_decimal_widens_to_one_that_has_all_its_values() {
