@@ -371,7 +371,8 @@ impl Layout {
 
     /// Returns the values of a row key as text.
     pub(crate) fn shown(&self, row_key: &[u8]) -> String {
-        self.key_values(row_key).map_or_else(|_| "-".to_owned(), |values| format!("{values:?}"))
+        let shown = |values: Vec<Value>| values.iter().map(Value::to_json).collect::<Vec<_>>().join(", ");
+        self.key_values(row_key).map_or_else(|_| "-".to_owned(), |values| format!("({})", shown(values)))
     }
 
     /// Returns the values of a row's key columns. Errors: `Invalid` if one is missing.
