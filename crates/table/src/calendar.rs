@@ -12,7 +12,7 @@ pub(crate) fn date_text(days: i32) -> String {
     day_text(i64::from(days))
 }
 
-/// Parses the format of `date_text`. Returns `None` for other text, and for days that no `i32` has.
+/// Parses the format of `date_text`. Returns `None` for malformed text and for days beyond the range of `i32`.
 pub(crate) fn parse_date(text: &str) -> Option<i32> {
     parse_day(text)?.try_into().ok()
 }
@@ -27,8 +27,8 @@ pub(crate) fn timestamp_text(micros: i64) -> String {
 }
 
 /// Parses the format of `timestamp_text`. Hours and minutes, a blank instead of the `T`, and an offset from UTC such as
-/// `+02:00` are permitted, and a day is its midnight. Returns `None` for other text, for a fraction of more than six
-/// digits, and for times that no `i64` has.
+/// `+02:00` are permitted, and a day is its midnight. Returns `None` for malformed text, a fraction of more than six
+/// digits, and times beyond the range of `i64`.
 pub(crate) fn parse_timestamp(text: &str) -> Option<i64> {
     let (day, clock) = match text.split_once(['T', 't', ' ']) {
         Some((day, clock)) => (day, clock),

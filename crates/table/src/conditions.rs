@@ -23,7 +23,7 @@ impl Schema {
     /// Parses the text form of a value of a column: see [`Value::parse`]. In a dynamic column, text that is a JSON number,
     /// string or truth value, or names its type, is that value, and any other text is itself.
     ///
-    /// Errors: `NotFound` for a column that the table does not have; `Invalid` for text that its type does not have.
+    /// Errors: `NotFound` for an unknown column; `Invalid` for text that does not fit the column's type.
     pub fn parse_value(&self, column: &str, text: &str) -> Result<Value> {
         match self.column_named(column) {
             Some(found) => Value::parse(text, found.column_type()).map_err(|error| in_column(column, &error)),
@@ -37,11 +37,11 @@ impl Schema {
 }
 
 impl Filter {
-    /// Parses a condition on the rows of a table with a schema: a column, one of `=`, `!=`, `<`, `<=`, `>`, `>=`, and the
-    /// text form of a value; or a column and `is null` or `is not null`. Blanks around the parts do not count. A value
-    /// may stand in single quotes, in which two of them are one.
+    /// Parses a condition on the rows of a table with a schema. A comparison has a column, one of `=`, `!=`, `<`, `<=`,
+    /// `>`, `>=`, and the text form of a value. A check for nulls is written `COLUMN is null` or `COLUMN is not null`.
+    /// Blanks around the parts are ignored. A value may be in single quotes, with quotes inside it doubled.
     ///
-    /// Errors: `Invalid` for other text; `NotFound` for a column that the table does not have.
+    /// Errors: `Invalid` for malformed text; `NotFound` for an unknown column.
     ///
     /// ```
     /// use waxseal_table::{ColumnType, Filter, Schema};

@@ -20,8 +20,8 @@ pub(crate) fn check(text: &str) -> Result<()> {
     }
 }
 
-/// Returns the names and values of an object. Errors: `Invalid` for a text that is not one object, and for a name that
-/// it has twice.
+/// Returns the names and values of an object. Errors: `Invalid` for text that is not one object, and for a
+/// duplicate name.
 pub(crate) fn members(text: &str) -> Result<Vec<(String, &str)>> {
     let (mut found, mut names) = (Vec::new(), HashSet::new());
     let mut parser = Parser { bytes: text.as_bytes(), at: 0 };
@@ -70,7 +70,7 @@ pub(crate) fn elements(text: &str) -> Result<Vec<&str>> {
     }
 }
 
-/// Returns the text of a string; `None` for anything else, and for half of a surrogate pair, which is no character.
+/// Decodes a JSON string. Returns `None` for other JSON, and for half of a surrogate pair, which is no character.
 pub(crate) fn string(text: &str) -> Option<String> {
     let mut parser = Parser { bytes: text.as_bytes(), at: 0 };
     if !parser.string() || parser.at < text.len() {

@@ -51,8 +51,8 @@ impl Schema {
 
     /// Reads a JSON object as a row of a table with this schema. A column that is null or missing is null.
     ///
-    /// Errors: `NotFound` for a column that the table does not have; `Invalid` for text that is not a JSON object, for a
-    /// column that it has twice, and for JSON that the column's type does not have. The error names the column.
+    /// Errors: `NotFound` for an unknown column; `Invalid` for text that is not a JSON object, a duplicate column, and
+    /// JSON that does not fit the column's type. The error names the column.
     pub fn row_from_json(&self, text: &str) -> Result<Row> {
         let mut row = Row::new();
         for (name, value) in json::members(text)? {
