@@ -1,6 +1,6 @@
 //! The command line.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
@@ -11,7 +11,9 @@ use waxseal::care::StoreUid;
 
 use crate::expiry::ExpiryArgs;
 use crate::failure::Failure;
+use crate::format::{Format, by_extension};
 use crate::fs_verbs::FsVerb;
+use crate::table_verbs::TableVerb;
 
 /// Look into a Waxseal store, change it, move data in and out.
 ///
@@ -32,7 +34,7 @@ pub(crate) struct Args {
     #[arg(long, global = true)]
     pub(crate) hex: bool,
     /// Session name for this command: the log records it with registered operations. Default: anonymous.
-    #[arg(long = "as", global = true, value_name = "NAME")]
+    #[arg(id = "session", long = "as", global = true, value_name = "NAME")]
     pub(crate) name: Option<String>,
     #[command(subcommand)]
     pub(crate) verb: Verb,
@@ -43,6 +45,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Records", &["put", "get", "del", "delete-range", "compare-and-set", "add", "merge", "pop", "scan"]),
     ("In and out", &["load", "dump", "export", "import", "ingest"]),
     ("Files", &["fs", "mount", "serve"]),
+    ("Tables", &["table"]),
     ("Change feed", &["changes", "cursor"]),
     ("The store", &["stats", "families", "options", "levels", "compact", "checkpoint", "upgrade"]),
     ("Backups", &["backup", "backups", "restore"]),
@@ -372,6 +375,9 @@ pub(crate) enum Verb {
     /// Keep files in a store: list, copy, change, check.
     #[command(subcommand)]
     Fs(FsVerb),
+    /// Keep typed rows in tables: create, insert, select, import, export.
+    #[command(subcommand)]
+    Table(TableVerb),
     /// Mount the files of a store at a directory, until SIGTERM, Ctrl-C or `umount`.
     ///
     /// Changes of a file are committed in one step when it is closed or synced. While the store is mounted, the verbs of
@@ -700,23 +706,6 @@ pub(crate) struct TourArgs {
     /// Store at most this many bytes of files.
     #[arg(long, value_name = "BYTES")]
     pub(crate) limit: Option<u64>,
-}
-
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Format {
-    Dir,
-    Csv,
-    Tsv,
-    Jsonl,
-}
-
-fn by_extension(path: &Path) -> Option<Format> {
-    match path.extension().and_then(OsStr::to_str)? {
-        "csv" => Some(Format::Csv),
-        "tsv" => Some(Format::Tsv),
-        "jsonl" | "ndjson" => Some(Format::Jsonl),
-        _ => None,
-    }
 }
 
 /// Returns the format that `load` reads.

@@ -1,7 +1,5 @@
 //! Damage that a walk over a family meets: each place is reported on standard error and counted, and the walk goes on.
 
-use waxseal::Error;
-
 use crate::failure::{Exit, Failure};
 use crate::text;
 
@@ -13,11 +11,12 @@ pub(crate) struct Damaged {
 
 impl Damaged {
     /// Reports a damaged place. Returns any other error.
-    pub(crate) fn note(&mut self, error: Error) -> Result<(), Failure> {
-        if !error.is_corruption() {
-            return Err(error.into());
+    pub(crate) fn note(&mut self, error: impl Into<Failure>) -> Result<(), Failure> {
+        let failure = error.into();
+        if !failure.is_corruption() {
+            return Err(failure);
         }
-        eprintln!("waxseal: {error}");
+        eprintln!("waxseal: {failure}");
         self.places += 1;
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Expiry options of writes: `--expires-in 90s`, `--expires-at 2030-01-31T12:00:00Z`.
 
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use waxseal::WriteOptions;
@@ -27,17 +27,38 @@ impl ExpiryArgs {
     /// Converts to the options of a write.
     pub(crate) fn options(&self) -> Result<WriteOptions, Failure> {
         let options = WriteOptions::new();
-        if let Some(text) = &self.expires_in {
-            let wrong = || Failure::usage(format!("{text:?} is no duration; say 90s, 15m, 12h, 30d or seconds"));
-            return Ok(options.expires_in(duration(text).ok_or_else(wrong)?));
-        }
-        if let Some(text) = &self.expires_at {
-            let what = "say 2030-01-31, 2030-01-31T12:00:00Z or microseconds since 1970";
-            let time = times::micros(text).and_then(|micros| UNIX_EPOCH.checked_add(Duration::from_micros(micros)));
-            return Ok(options.expires_at(time.ok_or_else(|| Failure::usage(format!("{text:?} is no time; {what}")))?));
-        }
-        Ok(options)
+        Ok(match (self.after()?, self.at()?) {
+            (Some(after), _) => options.expires_in(after),
+            (None, Some(time)) => options.expires_at(time),
+            (None, None) => options,
+        })
     }
+
+    /// Returns the time to live.
+    pub(crate) fn after(&self) -> Result<Option<Duration>, Failure> {
+        self.expires_in.as_deref().map(parse_duration).transpose()
+    }
+
+    /// Returns the time of the expiry.
+    fn at(&self) -> Result<Option<SystemTime>, Failure> {
+        let Some(micros) = self.at_micros()? else { return Ok(None) };
+        let time = UNIX_EPOCH.checked_add(Duration::from_micros(micros));
+        time.map(Some).ok_or_else(|| Failure::usage("the time to expire at is too late"))
+    }
+
+    /// Returns the time of the expiry, in microseconds since 1970.
+    pub(crate) fn at_micros(&self) -> Result<Option<u64>, Failure> {
+        let Some(text) = &self.expires_at else { return Ok(None) };
+        let what = "say 2030-01-31, 2030-01-31T12:00:00Z or microseconds since 1970";
+        let micros = times::micros(text).ok_or_else(|| Failure::usage(format!("{text:?} is no time; {what}")))?;
+        Ok(Some(micros))
+    }
+}
+
+/// Parses a duration of the command line.
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, Failure> {
+    let wrong = || Failure::usage(format!("{text:?} is no duration; say 90s, 15m, 12h, 30d or seconds"));
+    duration(text).ok_or_else(wrong)
 }
 
 /// Parses durations such as `1.5h`; a plain number is in seconds.

@@ -132,3 +132,17 @@ impl From<waxseal::Error> for Failure {
         Failure::new(exit, error.to_string())
     }
 }
+
+impl From<waxseal_table::Error> for Failure {
+    fn from(error: waxseal_table::Error) -> Failure {
+        use waxseal_table::ErrorKind;
+        let exit = match error.kind() {
+            ErrorKind::NotFound => Exit::NotFound,
+            ErrorKind::Exists => Exit::CheckFailed,
+            ErrorKind::Invalid => Exit::Usage,
+            ErrorKind::Corruption => Exit::Corruption,
+            _ => Exit::Io,
+        };
+        Failure::new(exit, error.to_string())
+    }
+}

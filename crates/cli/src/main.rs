@@ -20,6 +20,7 @@ mod failure;
 mod family_options;
 mod files;
 mod follow;
+mod format;
 mod fs_verbs;
 mod levels;
 mod log;
@@ -33,6 +34,8 @@ mod registry;
 mod rows;
 mod stats;
 mod store;
+mod table;
+mod table_verbs;
 mod text;
 mod times;
 mod tour;
@@ -40,8 +43,9 @@ mod walk;
 
 use std::process::ExitCode;
 
-use args::{Args, Format, Verb};
+use args::{Args, Verb};
 use failure::{Exit, Failure};
+use format::Format;
 use output::{Output, or_seen_enough};
 
 fn main() -> ExitCode {
@@ -123,6 +127,7 @@ fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
         Verb::Explain { key } => registry::explain(args, key, output),
         Verb::Lineage { file } => registry::lineage(args, file, output),
         Verb::Fs(verb) => files::run(args, verb, output),
+        Verb::Table(verb) => table::run(args, verb, output),
         Verb::Mount(mount) => files::mount(args, mount, output),
         Verb::Serve(serve) => files::serve(args, serve, output),
         Verb::Tour(options) => tour::run(options, output),

@@ -24,6 +24,7 @@ mod whole;
 
 pub(crate) use mount::mount;
 pub(crate) use serve::serve;
+pub(crate) use temporary::Unnamed;
 pub(crate) use whole::{dump, load};
 
 use crate::args::Args;

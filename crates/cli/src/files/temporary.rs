@@ -77,7 +77,7 @@ fn is_locked(directory: &impl AsFd, name: &OsStr) -> bool {
 }
 
 /// A file that has no name yet, or a temporary one. Dropped, it is gone.
-pub(super) struct Unnamed {
+pub(crate) struct Unnamed {
     directory: OwnedFd,
     file: File,
     temporary: Option<String>,
@@ -85,7 +85,7 @@ pub(super) struct Unnamed {
 
 impl Unnamed {
     /// Creates a file in a directory.
-    pub(super) fn create(directory: OwnedFd, mode: Mode) -> io::Result<Unnamed> {
+    pub(crate) fn create(directory: OwnedFd, mode: Mode) -> io::Result<Unnamed> {
         let (file, temporary) = match open_without_name(&directory, mode) {
             Some(file) => (file, None),
             None => {
@@ -98,12 +98,12 @@ impl Unnamed {
         Ok(Unnamed { directory, file: File::from(file), temporary })
     }
 
-    pub(super) fn file(&self) -> &File {
+    pub(crate) fn file(&self) -> &File {
         &self.file
     }
 
     /// Gives the file its name, and replaces a file of that name in one step.
-    pub(super) fn name(mut self, name: &OsStr) -> io::Result<()> {
+    pub(crate) fn name(mut self, name: &OsStr) -> io::Result<()> {
         let temporary = match self.temporary.take() {
             Some(temporary) => temporary,
             None => match link(&self.file, &self.directory, name) {

@@ -8,9 +8,10 @@ use serde_json::{Map, Value, json};
 use waxseal::{ColumnFamily, Snapshot};
 
 use super::{PLAIN, delimiter, key_text};
-use crate::args::{Args, Format};
+use crate::args::Args;
 use crate::damage::Damaged;
 use crate::failure::{Exit, Failure};
+use crate::format::Format;
 use crate::output::Output;
 use crate::store::{existing_family, open_to_read};
 use crate::{progress, text};

@@ -17,8 +17,9 @@ use waxseal::{Batch, ColumnFamily, Contents, Db, Durability, Error, MAX_KEY_BYTE
 
 use super::quotes::Quotes;
 use super::{PLAIN, delimiter, key_text};
-use crate::args::{Args, Format, Load};
+use crate::args::{Args, Load};
 use crate::failure::{Exit, Failure};
+use crate::format::Format;
 use crate::output::{Output, or_seen_enough};
 use crate::store::{dir, find_family, open_to_fill, session};
 use crate::{progress, text};
@@ -27,7 +28,7 @@ use crate::{progress, text};
 const BATCH_BYTES: usize = 1 << 20;
 
 /// Number of bad rows named on standard error; the others are only counted.
-const NAMED_ROWS: u64 = 20;
+pub(crate) const NAMED_ROWS: u64 = 20;
 
 pub(crate) fn load(args: &Args, load: &Load, format: Format, output: &mut Output) -> Result<Exit, Failure> {
     let (src, options) = (load.src.as_path(), load.expiry.options()?);
@@ -312,7 +313,7 @@ fn object_row(header: &StringRecord, row: &StringRecord, column: usize) -> Resul
 }
 
 /// Returns line and fault of a bad row; fails if the source cannot be read.
-fn csv_fault(src: &Path, error: csv::Error) -> Result<(u64, String), Failure> {
+pub(crate) fn csv_fault(src: &Path, error: csv::Error) -> Result<(u64, String), Failure> {
     let line = |position: &Option<csv::Position>| position.as_ref().map_or(0, csv::Position::line);
     Ok(match error.into_kind() {
         csv::ErrorKind::Io(error) => return Err(Failure::io(src.display(), error)),

@@ -10,16 +10,17 @@ mod load;
 mod quotes;
 
 pub(crate) use dump::dump;
-pub(crate) use load::load;
+pub(crate) use load::{NAMED_ROWS, csv_fault, load};
+pub(crate) use quotes::Quotes;
 
 use serde_json::Value;
 
-use crate::args::Format;
+use crate::format::Format;
 
 /// The header of plain records.
 const PLAIN: [&str; 2] = ["key", "value"];
 
-fn delimiter(format: Format) -> u8 {
+pub(crate) fn delimiter(format: Format) -> u8 {
     if format == Format::Tsv { b'\t' } else { b',' }
 }
 

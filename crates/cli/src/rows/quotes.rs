@@ -15,7 +15,7 @@ enum QuotePosition {
 }
 
 /// A reader that tracks quotes in the bytes that it passes on.
-pub(super) struct Quotes<R> {
+pub(crate) struct Quotes<R> {
     inner: R,
     delimiter: u8,
     at: QuotePosition,
@@ -24,7 +24,7 @@ pub(super) struct Quotes<R> {
 
 impl<R: Read> Quotes<R> {
     /// The reader, and whether the bytes read so far end inside a quoted field.
-    pub(super) fn new(inner: R, delimiter: u8) -> (Quotes<R>, Rc<Cell<bool>>) {
+    pub(crate) fn new(inner: R, delimiter: u8) -> (Quotes<R>, Rc<Cell<bool>>) {
         let in_quotes = Rc::default();
         (Quotes { inner, delimiter, at: QuotePosition::FieldStart, in_quotes: Rc::clone(&in_quotes) }, in_quotes)
     }

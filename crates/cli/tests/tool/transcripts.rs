@@ -57,3 +57,21 @@ fn step(home: &Path, lines: &str) -> String {
 fn the_tool_answers_as_written_down() {
     golden::run("scripts", || tempfile::tempdir().unwrap(), |home, lines| step(home.path(), lines));
 }
+
+/// The commands of a page and what they print, as `waxseal table` users read them.
+#[test]
+fn the_page_of_tables_is_true() {
+    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/tables.md")).unwrap();
+    let block = page.split("```console\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let home = tempfile::tempdir().unwrap();
+    let mut printed = String::new();
+    for command in block.split("$ ").skip(1) {
+        // A command goes on behind a line that ends with a backslash.
+        let lines = command.split_inclusive('\n');
+        let mut is_open = true;
+        let lines = lines.take_while(|line| std::mem::replace(&mut is_open, line.ends_with("\\\n")));
+        let lines: String = lines.collect();
+        printed += &format!("$ {lines}{}", step(home.path(), &lines));
+    }
+    assert_eq!(printed, block);
+}

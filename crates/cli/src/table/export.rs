@@ -1,0 +1,172 @@
+//! export: the rows of a table as text, which `import` reads.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::Mode;
+use serde_json::json;
+use waxseal_table::{Row, Rows, Schema, Value};
+
+use super::OpenTable;
+use crate::args::Args;
+use crate::damage::Damaged;
+use crate::failure::{Exit, Failure};
+use crate::files::Unnamed;
+use crate::format::{Format, by_extension};
+use crate::output::Output;
+use crate::rows::delimiter;
+use crate::{progress, text};
+
+/// Size of the output buffer.
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// A file appears under its name when it is complete.
+pub(crate) fn export(
+    args: &Args,
+    name: &str,
+    file: Option<&Path>,
+    format: Option<Format>,
+    columns: &[String],
+    output: &mut Output,
+) -> Result<Exit, Failure> {
+    let file = file.filter(|file| *file != "-");
+    let format = format.or_else(|| by_extension(file?)).unwrap_or(Format::Jsonl);
+    if format == Format::Dir {
+        return Err(Failure::usage("rows are exported as csv, tsv or jsonl"));
+    }
+    let open = OpenTable::to_read(args, name)?;
+    let fields = match format {
+        Format::Jsonl => Vec::new(),
+        _ => csv_columns(&open.schema, columns)?,
+    };
+    let select = if columns.is_empty() { open.table.select() } else { open.table.select().columns(columns) };
+    let rows = select.rows()?;
+    let mut damaged = Damaged::default();
+    let write = |out: &mut dyn Write| -> Result<u64, Failure> {
+        let mut out = BufWriter::with_capacity(BUFFER_BYTES, out);
+        let rows = match format {
+            Format::Jsonl => each(rows, &mut damaged, |row| writeln!(out, "{}", open.schema.row_to_json(row))),
+            format => write_csv(rows, &mut damaged, &fields, delimiter(format), &mut out),
+        }?;
+        out.flush().map_err(|error| Failure::io("export", error))?;
+        Ok(rows)
+    };
+    let rows = match file {
+        None => write(&mut io::stdout())?,
+        Some(file) => {
+            let failed = |error: io::Error| Failure::io(file.display(), error);
+            let (directory, file_name) = place(file).map_err(failed)?;
+            let unnamed = Unnamed::create(directory, Mode::from_raw_mode(0o666)).map_err(failed)?;
+            let rows = write(&mut unnamed.file())?;
+            unnamed.name(file_name).map_err(failed)?;
+            output.line(format!("exported {}", text::counted(rows, "row", "rows")))?;
+            rows
+        }
+    };
+    let around = format!("the {} around were exported", text::counted(rows, "row", "rows"));
+    let exit = damaged.outcome(&around).map_err(|failure| failure.with("rows", rows))?;
+    if file.is_some() {
+        output.object(&json!({ "ok": true, "rows": rows }))?;
+    }
+    Ok(exit)
+}
+
+/// Returns the directory of a new file, and its name there. Fails if the file exists.
+fn place(file: &Path) -> io::Result<(OwnedFd, &OsStr)> {
+    if file.symlink_metadata().is_ok() {
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the file exists"));
+    }
+    let name = file.file_name().ok_or(io::ErrorKind::IsADirectory)?;
+    let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Ok((File::open(directory)?.into(), name))
+}
+
+/// Returns the columns of a delimited file. Fails for a table whose rows have more than columns, unless columns are
+/// chosen.
+fn csv_columns(schema: &Schema, wanted: &[String]) -> Result<Vec<String>, Failure> {
+    let has_more = schema.has_dynamic_columns() || schema.groups().iter().any(|group| group.is_repeated());
+    if wanted.is_empty() && has_more {
+        return Err(Failure::usage(
+            "the rows have dynamic columns or entries, which a line of fields cannot hold: use --format jsonl, or say \
+             --columns",
+        ));
+    }
+    let columns: Vec<String> = match wanted {
+        [] => schema.columns().map(|column| column.name().to_owned()).collect(),
+        wanted => wanted.to_vec(),
+    };
+    for name in &columns {
+        let Some(column) = schema.columns().find(|column| column.name() == name) else {
+            return Err(Failure::not_found(format!("the table has no column {name:?}")));
+        };
+        let group = schema.group_of(column);
+        if schema.groups().iter().any(|own| own.is_repeated() && own.name() == group) {
+            return Err(Failure::usage(format!(
+                "column {name:?} is of the repeated group {group:?}: use --format jsonl"
+            )));
+        }
+        if columns.len() == 1 && !column.role().is_key() {
+            return Err(Failure::usage(format!(
+                "a line of the column {name:?} alone cannot hold a null: add a column of the key"
+            )));
+        }
+    }
+    Ok(columns)
+}
+
+fn write_csv(
+    rows: Rows,
+    damaged: &mut Damaged,
+    columns: &[String],
+    delimiter: u8,
+    out: &mut impl Write,
+) -> Result<u64, Failure> {
+    let names = columns.iter().map(|name| Some(name.as_str()));
+    write_fields(out, names, delimiter).map_err(|error| Failure::io("export", error))?;
+    each(rows, damaged, |row| {
+        let values: Vec<Option<String>> = columns.iter().map(|name| row.get(name).map(Value::to_string)).collect();
+        write_fields(out, values.iter().map(Option::as_deref), delimiter)
+    })
+}
+
+/// Writes a line of fields. The `csv` crate writes an empty text and a null alike.
+fn write_fields<'a>(
+    out: &mut impl Write,
+    fields: impl Iterator<Item = Option<&'a str>>,
+    delimiter: u8,
+) -> io::Result<()> {
+    for (at, field) in fields.enumerate() {
+        if at > 0 {
+            out.write_all(&[delimiter])?;
+        }
+        match field {
+            None => {}
+            Some(field) if field.is_empty() || field.contains([char::from(delimiter), '"', '\n', '\r']) => {
+                write!(out, "\"{}\"", field.replace('"', "\"\""))?;
+            }
+            Some(field) => out.write_all(field.as_bytes())?,
+        }
+    }
+    out.write_all(b"\n")
+}
+
+/// Passes on every readable row. Returns their number.
+fn each(rows: Rows, damaged: &mut Damaged, mut write: impl FnMut(&Row) -> io::Result<()>) -> Result<u64, Failure> {
+    let mut count = 0;
+    let bar = progress::bar("export", None, "rows");
+    for row in rows {
+        match row {
+            Ok(row) => {
+                write(&row).map_err(|error| Failure::io("export", error))?;
+                count += 1;
+                bar.inc(1);
+            }
+            Err(error) => damaged.note(error)?,
+        }
+    }
+    bar.finish_and_clear();
+    Ok(count)
+}
