@@ -169,7 +169,7 @@ impl Value {
         }
     }
 
-    /// Reads the JSON of a dynamic column. A number is an `i64`, if it is written as an integer, or an `f64`. Errors:
+    /// Reads the JSON of a dynamic column. An integer is an `i64`, and any other number an `f64`. Errors:
     /// `Invalid` for JSON that does not tell its type.
     pub(crate) fn from_dynamic_json(text: &str) -> Result<Value> {
         let text = trimmed(text);
@@ -269,7 +269,7 @@ fn put_json(out: &mut String, value: &Value) {
     }
 }
 
-/// Returns true if a document that is written as it is, on one line, is read back as it is.
+/// Returns true if a reader gets the same document from its unchanged text on one line.
 fn is_read_back(document: &str) -> bool {
     document != "null"
         && document == trimmed(document)
@@ -337,7 +337,7 @@ mod tests {
     use crate::values_for_tests::{any_type, value_of};
     use proptest::prelude::*;
 
-    /// Documents that are not read back as they are, if they are written as they are.
+    /// Documents whose unchanged text reads back as another value.
     const DOCUMENTS: [&str; 6] =
         ["null", " {} ", "[1,\n2]", "{\"json\": \"1\"}", "{ \"json\":\"{\\\"json\\\":\\\"1\\\"}\" }", "{\"i32\": 5}"];
 

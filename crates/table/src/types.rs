@@ -214,7 +214,7 @@ impl fmt::Display for ColumnType {
 impl FromStr for ColumnType {
     type Err = Error;
 
-    /// Parses a type's name, in upper or lower case. Errors: `Invalid`, also for a type that no column can have.
+    /// Parses a type's name, in upper or lower case. Errors: `Invalid` for unknown names and impossible digits.
     fn from_str(text: &str) -> Result<ColumnType> {
         let name = text.trim().to_ascii_lowercase();
         let parsed = match name.as_str() {

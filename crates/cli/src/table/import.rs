@@ -109,7 +109,7 @@ struct Importer<'a> {
     open: &'a OpenTable,
     import: &'a Import<'a>,
     options: RowOptions,
-    /// Rows, or what is wrong with them, with their lines.
+    /// Rows and faults, with their lines.
     batch: Vec<(u64, Result<Row, String>)>,
     /// Size of the text of the batch.
     bytes: usize,
