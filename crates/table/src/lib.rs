@@ -50,7 +50,7 @@
 //! conditions                 conditions as text
 //! filter, selection          conditions; columns that are read
 //! schema_record, alteration, purged_column  schemas and purged columns as bytes; changes of schemas
-//! json_rows                  rows as JSON
+//! json_rows, typed_row       rows as JSON and as structs
 //! schema, row, changes, key_values   what callers write
 //! index                      definitions and entries of indexes
 //! packed, key                values and keys as bytes
@@ -100,6 +100,7 @@ mod tables;
 mod targets;
 mod text;
 mod transaction;
+mod typed_row;
 mod types;
 mod value;
 #[cfg(test)]
@@ -127,8 +128,14 @@ pub use select::{Page, PageToken, Select};
 pub use table::Table;
 pub use tables::Tables;
 pub use transaction::Transaction;
+#[doc(hidden)]
+pub use typed_row::derive_support;
+pub use typed_row::{ColumnValue, TypedRow};
 pub use types::ColumnType;
 pub use value::Value;
+/// Implements [`TypedRow`] for a struct.
+#[cfg(feature = "derive")]
+pub use waxseal_table_derive::Row;
 pub use write::RowOptions;
 
 /// The page of the repository, included so that its examples are compiled and run as doctests.

@@ -113,13 +113,13 @@ impl Table {
 
     /// Adds a row. Errors: `Exists` if the table has a row of the key; `Invalid` if a column of the key is missing, and
     /// for a value that does not fit; `NotFound` for an unknown column.
-    pub fn insert(&self, row: Row) -> Result<()> {
+    pub fn insert(&self, row: impl Into<Row>) -> Result<()> {
         self.insert_with(row, RowOptions::new())
     }
 
     /// [`insert`](Table::insert) with options.
-    pub fn insert_with(&self, row: Row, options: RowOptions) -> Result<()> {
-        self.try_insert(&row, &options).map_err(|error| self.named(error))
+    pub fn insert_with(&self, row: impl Into<Row>, options: RowOptions) -> Result<()> {
+        self.try_insert(&row.into(), &options).map_err(|error| self.named(error))
     }
 
     fn try_insert(&self, row: &Row, options: &RowOptions) -> Result<()> {
@@ -151,13 +151,13 @@ impl Table {
 
     /// Writes a whole row, whether or not the table has a row of the key. Columns that the row does not have are null
     /// afterwards. Errors: those of [`insert`](Table::insert) except `Exists`.
-    pub fn upsert(&self, row: Row) -> Result<()> {
+    pub fn upsert(&self, row: impl Into<Row>) -> Result<()> {
         self.upsert_with(row, RowOptions::new())
     }
 
     /// [`upsert`](Table::upsert) with options.
-    pub fn upsert_with(&self, row: Row, options: RowOptions) -> Result<()> {
-        self.try_upsert(&row, &options).map_err(|error| self.named(error))
+    pub fn upsert_with(&self, row: impl Into<Row>, options: RowOptions) -> Result<()> {
+        self.try_upsert(&row.into(), &options).map_err(|error| self.named(error))
     }
 
     fn try_upsert(&self, row: &Row, options: &RowOptions) -> Result<()> {

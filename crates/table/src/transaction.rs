@@ -90,12 +90,13 @@ impl Transaction {
     }
 
     /// Adds a row. Errors: as for [`Table::insert`]; the transaction continues without it.
-    pub fn insert(&self, table: &Table, row: Row) -> Result<()> {
+    pub fn insert(&self, table: &Table, row: impl Into<Row>) -> Result<()> {
         self.insert_with(table, row, RowOptions::new())
     }
 
     /// [`insert`](Transaction::insert) with options. Those with a durability are refused.
-    pub fn insert_with(&self, table: &Table, row: Row, options: RowOptions) -> Result<()> {
+    pub fn insert_with(&self, table: &Table, row: impl Into<Row>, options: RowOptions) -> Result<()> {
+        let row = row.into();
         self.run(table, |writer| {
             let (encoded, expiries) = table.encode(writer.layout, &row, of_one(&options)?)?;
             if writer.contains(&encoded.key)? {
@@ -106,12 +107,13 @@ impl Transaction {
     }
 
     /// Writes a whole row: see [`Table::upsert`].
-    pub fn upsert(&self, table: &Table, row: Row) -> Result<()> {
+    pub fn upsert(&self, table: &Table, row: impl Into<Row>) -> Result<()> {
         self.upsert_with(table, row, RowOptions::new())
     }
 
     /// [`upsert`](Transaction::upsert) with options. Those with a durability are refused.
-    pub fn upsert_with(&self, table: &Table, row: Row, options: RowOptions) -> Result<()> {
+    pub fn upsert_with(&self, table: &Table, row: impl Into<Row>, options: RowOptions) -> Result<()> {
+        let row = row.into();
         self.run(table, |writer| {
             let (encoded, expiries) = table.encode(writer.layout, &row, of_one(&options)?)?;
             writer.put(&encoded, &expiries)

@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// The storeys of the house, lowest first. Packages of one storey do not know each other.
 const STOREYS: &[&[&str]] = &[
-    &["waxseal-lsm"],
+    &["waxseal-lsm", "waxseal-table-derive"],
     &["waxseal-testing"],
     &["waxseal-meta"],
     &["waxseal-registry"],

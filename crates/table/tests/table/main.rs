@@ -16,3 +16,4 @@ mod schema;
 mod select;
 mod store;
 mod tables;
+mod typed_rows;
