@@ -76,6 +76,11 @@ impl Row {
         self.entries.iter().filter(move |entry| &*entry.group == group)
     }
 
+    /// Returns the entries of all repeated groups.
+    pub fn all_entries(&self) -> impl Iterator<Item = &GroupEntry> {
+        self.entries.iter()
+    }
+
     /// Returns an entry of a repeated group.
     pub fn entry(&self, group: &str, name: &str) -> Option<&GroupEntry> {
         self.entries.iter().find(|entry| &*entry.group == group && entry.name == name)
@@ -83,6 +88,11 @@ impl Row {
 }
 
 impl GroupEntry {
+    /// Returns the name of the group.
+    pub fn group(&self) -> &str {
+        &self.group
+    }
+
     /// Returns the name of the entry.
     pub fn name(&self) -> &str {
         &self.name

@@ -329,6 +329,12 @@ impl Schema {
         index.columns.iter().filter_map(move |(id, order)| Some((column(*id)?, *order)))
     }
 
+    /// Returns the names of an index's columns and their orders.
+    pub fn index_columns<'a>(&'a self, index: &'a IndexInfo) -> impl Iterator<Item = (&'a str, SortOrder)> {
+        let name_of = |id| self.columns.iter().find(|column| column.id == id).map(Column::name);
+        index.columns.iter().filter_map(move |(id, order)| Some((name_of(*id)?, *order)))
+    }
+
     fn is_visible(&self, index: &IndexInfo) -> bool {
         let is_active = |id| self.columns().any(|column| column.id == id);
         index.columns.iter().all(|(id, _)| is_active(*id))

@@ -57,6 +57,11 @@ impl Table {
         Ok(self.state.layout()?.record.schema.clone())
     }
 
+    /// Returns the version of the present schema. Errors: as for [`schema`](Table::schema).
+    pub fn schema_version(&self) -> Result<u64> {
+        Ok(self.state.layout()?.record.schema.version)
+    }
+
     /// Returns all versions of the schema, oldest first.
     pub fn schema_history(&self) -> Result<Vec<Schema>> {
         let versions = self.state.store.catalogue.history(self.state.id)?;

@@ -83,6 +83,11 @@ impl Tables {
 }
 
 impl Transaction {
+    /// Fails if the store is closed, or open for reading only, so that no write of the transaction can succeed.
+    pub fn check(&self) -> Result<()> {
+        Ok(self.transaction.check()?)
+    }
+
     /// Returns the row of a key. Errors: as for [`Table::get`].
     pub fn get(&self, table: &Table, key: impl IntoKey) -> Result<Option<Row>> {
         let key = key.into_key();
