@@ -87,7 +87,7 @@ def _listed(
 
 
 def _table(tables: C.c_void_p, at: int) -> Table:
-    one = _abi.waxseal_table_t()
+    one = _abi.waxseal_table_file_t()
     _c.function("waxseal_tables_get")(tables, at, C.byref(one))
     keys = _c.bytes_of(one.smallest), _c.bytes_of(one.largest)
     return Table(one.number, one.level, one.bytes, one.records, *keys, (one.least_seqno, one.greatest_seqno))

@@ -202,6 +202,16 @@ struct ArrowArrayStream {
 #define WAXSEAL_OUT_OF_REACH (-16)
 
 /**
+ * No table, column, group or index has this name.
+ */
+#define WAXSEAL_NO_SUCH_NAME (-17)
+
+/**
+ * A table, column or index of this name exists, or a row of this key or of these unique values.
+ */
+#define WAXSEAL_EXISTS (-18)
+
+/**
  * The error is not about damage.
  */
 #define WAXSEAL_VERDICT_NONE 0
@@ -1104,6 +1114,212 @@ struct ArrowArrayStream {
 #define WAXSEAL_FILE_CREATE_NEW 32
 
 /**
+ * The column is a value.
+ */
+#define WAXSEAL_ROLE_VALUE 0
+
+/**
+ * The column is a part of the partition key.
+ */
+#define WAXSEAL_ROLE_PARTITION 1
+
+/**
+ * The column is a part of the key within the partition, in ascending order.
+ */
+#define WAXSEAL_ROLE_CLUSTERING 2
+
+/**
+ * The column is a part of the key within the partition, in descending order.
+ */
+#define WAXSEAL_ROLE_CLUSTERING_DESCENDING 3
+
+/**
+ * The column is visible.
+ */
+#define WAXSEAL_COLUMN_STATE_ACTIVE 0
+
+/**
+ * The column was dropped and can be restored until its deadline.
+ */
+#define WAXSEAL_COLUMN_STATE_TENTATIVE 1
+
+/**
+ * The column's values are being removed from the store.
+ */
+#define WAXSEAL_COLUMN_STATE_PURGING 2
+
+/**
+ * Adds the column `name` of the type `column_type` to the group `group`; an empty group is `default`.
+ */
+#define WAXSEAL_ALTER_ADD_COLUMN 1
+
+/**
+ * Adds the repeated group `name`.
+ */
+#define WAXSEAL_ALTER_ADD_REPEATED_GROUP 2
+
+/**
+ * Renames the column `name` to `new_name`.
+ */
+#define WAXSEAL_ALTER_RENAME_COLUMN 3
+
+/**
+ * Widens the column `name` to `column_type`.
+ */
+#define WAXSEAL_ALTER_WIDEN_COLUMN 4
+
+/**
+ * Restores the dropped column `name` with its values.
+ */
+#define WAXSEAL_ALTER_UNDELETE_COLUMN 5
+
+/**
+ * Drops the index `name`.
+ */
+#define WAXSEAL_ALTER_DROP_INDEX 6
+
+/**
+ * The column equals the value.
+ */
+#define WAXSEAL_CONDITION_EQ 1
+
+/**
+ * The column has another value.
+ */
+#define WAXSEAL_CONDITION_NE 2
+
+/**
+ * The column is less than the value.
+ */
+#define WAXSEAL_CONDITION_LT 3
+
+/**
+ * The column is at most the value.
+ */
+#define WAXSEAL_CONDITION_LE 4
+
+/**
+ * The column is greater than the value.
+ */
+#define WAXSEAL_CONDITION_GT 5
+
+/**
+ * The column is at least the value.
+ */
+#define WAXSEAL_CONDITION_GE 6
+
+/**
+ * The column equals one of the values.
+ */
+#define WAXSEAL_CONDITION_IN 7
+
+/**
+ * The row does not have the column.
+ */
+#define WAXSEAL_CONDITION_IS_NULL 8
+
+/**
+ * The preceding condition is false.
+ */
+#define WAXSEAL_CONDITION_NOT 9
+
+/**
+ * Both preceding conditions are true.
+ */
+#define WAXSEAL_CONDITION_AND 10
+
+/**
+ * One of the two preceding conditions is true, or both.
+ */
+#define WAXSEAL_CONDITION_OR 11
+
+/**
+ * The largest number of conditions in a filter.
+ */
+#define WAXSEAL_MAX_CONDITIONS 1024
+
+/**
+ * No value: the column is absent.
+ */
+#define WAXSEAL_TYPE_NULL 0
+
+/**
+ * Any bytes, in `bytes`.
+ */
+#define WAXSEAL_TYPE_BYTES 1
+
+/**
+ * UTF-8 text, in `bytes`.
+ */
+#define WAXSEAL_TYPE_TEXT 2
+
+/**
+ * 0 or 1, in `integer`.
+ */
+#define WAXSEAL_TYPE_BOOL 3
+
+/**
+ * A signed integer of 32 bits, in `integer`.
+ */
+#define WAXSEAL_TYPE_I32 4
+
+/**
+ * A signed integer of 64 bits, in `integer`.
+ */
+#define WAXSEAL_TYPE_I64 5
+
+/**
+ * An unsigned integer of 64 bits; `integer` has its bits.
+ */
+#define WAXSEAL_TYPE_U64 6
+
+/**
+ * A floating-point number of 32 bits, in `real`.
+ */
+#define WAXSEAL_TYPE_F32 7
+
+/**
+ * A floating-point number of 64 bits, in `real`.
+ */
+#define WAXSEAL_TYPE_F64 8
+
+/**
+ * A decimal number of at most 38 digits: an integer of 128 bits, whose upper half is `high` and whose lower half are
+ * the bits of `integer`, divided by 10 to the power of `scale`.
+ */
+#define WAXSEAL_TYPE_DECIMAL 9
+
+/**
+ * Days since 1970-01-01, a signed integer of 32 bits, in `integer`.
+ */
+#define WAXSEAL_TYPE_DATE 10
+
+/**
+ * Microseconds since 1970 in UTC, in `integer`.
+ */
+#define WAXSEAL_TYPE_TIMESTAMP 11
+
+/**
+ * A universally unique identifier: 16 bytes, in `bytes`.
+ */
+#define WAXSEAL_TYPE_UUID 12
+
+/**
+ * A JSON document as UTF-8 text, in `bytes`.
+ */
+#define WAXSEAL_TYPE_JSON 13
+
+/**
+ * A list, in `items`.
+ */
+#define WAXSEAL_TYPE_LIST 14
+
+/**
+ * The value of a column without values, which is present or absent.
+ */
+#define WAXSEAL_TYPE_EMPTY 15
+
+/**
  * A list of backups, the oldest first. It does not depend on the directory, is readable from any thread, and is freed by
  * `waxseal_backups_destroy`.
  */
@@ -1298,6 +1514,40 @@ typedef struct waxseal_session_t waxseal_session_t;
  * `waxseal_snapshot_destroy`; until then the versions that it sees take space.
  */
 typedef struct waxseal_snapshot_t waxseal_snapshot_t;
+
+/**
+ * The schema of a table at one version. It does not depend on the store, is readable from any thread, and is freed by
+ * `waxseal_table_description_destroy`.
+ */
+typedef struct waxseal_table_description_t waxseal_table_description_t;
+
+/**
+ * Rows of a table, one after the other. Used by one thread at a time. Destroyed by `waxseal_table_rows_destroy`; the
+ * rows of a select pin their view of the store until then.
+ */
+typedef struct waxseal_table_rows_t waxseal_table_rows_t;
+
+/**
+ * A table: typed rows in the order of their keys. Usable from any thread. Destroyed by `waxseal_table_destroy`, before
+ * or after its store is closed.
+ *
+ * The name of a table is `keyspace.name`. Every write is one commit, with the durability of the store or of its
+ * options. docs/tables.md describes keys, types, groups, indexes and changes of schemas.
+ */
+typedef struct waxseal_table_t waxseal_table_t;
+
+/**
+ * Reads and writes of rows of any tables of a store that take effect together, and only if no other commit came
+ * between. Used by one thread at a time. Destroyed by `waxseal_table_transaction_destroy`, which discards its writes
+ * unless they were committed.
+ *
+ * `waxseal_table_get`, `waxseal_table_insert`, `waxseal_table_upsert`, `waxseal_table_update` and
+ * `waxseal_table_delete` take one. All reads see the store as it was when the transaction began, and the transaction's
+ * own writes. The commit fails with `WAXSEAL_CONFLICT`, and changes nothing, if another commit changed a row that the
+ * transaction has read, or the schema of a table that it has used: run a new one then. A write that is refused leaves
+ * the transaction as it was.
+ */
+typedef struct waxseal_table_transaction_t waxseal_table_transaction_t;
 
 /**
  * A table file that is being written, to be ingested later. Used by one thread at a time. Destroyed by
@@ -2493,7 +2743,7 @@ typedef struct {
      * Largest sequence number.
      */
     uint64_t greatest_seqno;
-} waxseal_table_t;
+} waxseal_table_file_t;
 
 /**
  * A range in which records were lost. It is ordered by key and, for one key, by version, the newest first. Its slices
@@ -2695,6 +2945,507 @@ typedef struct {
      */
     uint64_t allocated;
 } waxseal_file_usage_t;
+
+/**
+ * The type of a column. A simple type has its number in `kind` and zeros in the other fields.
+ */
+typedef struct {
+    /**
+     * One of `WAXSEAL_TYPE_..`, but not null.
+     */
+    int32_t kind;
+    /**
+     * The type of the elements of a list, one of `WAXSEAL_TYPE_..`; otherwise 0.
+     */
+    int32_t element;
+    /**
+     * The number of digits of a decimal, 1 to 38, also of a list of decimals; otherwise 0.
+     */
+    uint32_t precision;
+    /**
+     * The digits of a decimal behind the point, also of a list of decimals; otherwise 0.
+     */
+    uint32_t scale;
+} waxseal_table_type_t;
+
+/**
+ * A column of a table.
+ */
+typedef struct {
+    /**
+     * The name.
+     */
+    waxseal_slice_t name;
+    /**
+     * The type.
+     */
+    waxseal_table_type_t column_type;
+    /**
+     * One of `WAXSEAL_ROLE_..`.
+     */
+    int32_t role;
+    /**
+     * The name of the group; empty is `default`.
+     */
+    waxseal_slice_t group;
+    /**
+     * One of `WAXSEAL_COLUMN_STATE_..`; 0 in the schema of a new table.
+     */
+    int32_t state;
+    /**
+     * The time until which a tentatively dropped column can be restored, in microseconds since 1970.
+     */
+    int64_t deadline_micros;
+    /**
+     * The id of the column; a dropped column's id is never used again. Ignored in the schema of a new table.
+     */
+    uint32_t id;
+} waxseal_table_column_t;
+
+/**
+ * A group of columns.
+ */
+typedef struct {
+    /**
+     * The name.
+     */
+    waxseal_slice_t name;
+    /**
+     * True if a row has any number of named entries of the group.
+     */
+    bool is_repeated;
+} waxseal_table_group_t;
+
+/**
+ * A column of an index.
+ */
+typedef struct {
+    /**
+     * The name of the column.
+     */
+    waxseal_slice_t name;
+    /**
+     * True for descending order.
+     */
+    bool is_descending;
+} waxseal_table_index_column_t;
+
+/**
+ * An index of a table.
+ */
+typedef struct {
+    /**
+     * The name.
+     */
+    waxseal_slice_t name;
+    /**
+     * Its columns.
+     */
+    const waxseal_table_index_column_t *columns;
+    /**
+     * Number of columns.
+     */
+    size_t column_count;
+    /**
+     * True if each combination of values has one row.
+     */
+    bool is_unique;
+    /**
+     * True if the index has the rows that lack a column.
+     */
+    bool has_missing;
+    /**
+     * True while the index is being built and cannot be read. Ignored in the definition of a new index.
+     */
+    bool is_building;
+} waxseal_table_index_t;
+
+/**
+ * The schema of a table: written by the caller for a new table, and by the library for one that exists.
+ */
+typedef struct {
+    /**
+     * The columns; those of the key in its order. The library puts dropped columns behind the others.
+     */
+    const waxseal_table_column_t *columns;
+    /**
+     * Number of columns.
+     */
+    size_t column_count;
+    /**
+     * The groups. A new table needs its repeated ones; the others are those of its columns.
+     */
+    const waxseal_table_group_t *groups;
+    /**
+     * Number of groups.
+     */
+    size_t group_count;
+    /**
+     * The indexes.
+     */
+    const waxseal_table_index_t *indexes;
+    /**
+     * Number of indexes.
+     */
+    size_t index_count;
+    /**
+     * True if partitions are in the order of a hash of their keys.
+     */
+    bool is_hashed;
+    /**
+     * True if rows may have columns that the schema does not name.
+     */
+    bool has_dynamic_columns;
+    /**
+     * The version, which each change increases by one. Ignored for a new table.
+     */
+    uint64_t version;
+} waxseal_table_schema_t;
+
+/**
+ * Result of a check of a table's indexes. They are clean if the last three numbers are 0.
+ */
+typedef struct {
+    /**
+     * Rows that were read.
+     */
+    uint64_t rows;
+    /**
+     * Entries that were read, of all indexes.
+     */
+    uint64_t entries;
+    /**
+     * Missing entries of existing rows.
+     */
+    uint64_t missing;
+    /**
+     * Entries that belong to no row.
+     */
+    uint64_t stale;
+    /**
+     * Rows and entries that could not be read.
+     */
+    uint64_t damaged;
+} waxseal_table_index_report_t;
+
+/**
+ * An element of a list: a typed value that is no list and no null. `kind` says which of the other fields hold it, as
+ * in `waxseal_value_t`.
+ */
+typedef struct {
+    /**
+     * One of `WAXSEAL_TYPE_..`.
+     */
+    int32_t kind;
+    /**
+     * The digits of a decimal behind the point.
+     */
+    uint32_t scale;
+    /**
+     * A truth value, an integer, a date, a timestamp, or the lower half of a decimal.
+     */
+    int64_t integer;
+    /**
+     * The upper half of a decimal.
+     */
+    int64_t high;
+    /**
+     * A floating-point number.
+     */
+    double real;
+    /**
+     * Bytes, text, a JSON document or a UUID.
+     */
+    waxseal_slice_t bytes;
+} waxseal_element_t;
+
+/**
+ * A typed value. `kind` says which of the other fields hold it; the library ignores the rest, and returns zeros in
+ * them. All zeros are a null.
+ */
+typedef struct {
+    /**
+     * One of `WAXSEAL_TYPE_..`.
+     */
+    int32_t kind;
+    /**
+     * The digits of a decimal behind the point.
+     */
+    uint32_t scale;
+    /**
+     * A truth value, an integer, a date, a timestamp, or the lower half of a decimal.
+     */
+    int64_t integer;
+    /**
+     * The upper half of a decimal.
+     */
+    int64_t high;
+    /**
+     * A floating-point number.
+     */
+    double real;
+    /**
+     * Bytes, text, a JSON document or a UUID.
+     */
+    waxseal_slice_t bytes;
+    /**
+     * The elements of a list, which have one type.
+     */
+    const waxseal_element_t *items;
+    /**
+     * Number of elements of a list.
+     */
+    size_t item_count;
+} waxseal_value_t;
+
+/**
+ * Values: a key or the beginning of one, a bound of a range, or the values of a condition. Null with count 0 are none.
+ */
+typedef struct {
+    /**
+     * The first value.
+     */
+    const waxseal_value_t *values;
+    /**
+     * Number of values.
+     */
+    size_t count;
+} waxseal_value_list_t;
+
+/**
+ * One end of a range of values. All zeros mean no bound.
+ */
+typedef struct {
+    /**
+     * One of `WAXSEAL_UNBOUNDED`, `WAXSEAL_INCLUDED`, `WAXSEAL_EXCLUDED`.
+     */
+    int32_t kind;
+    /**
+     * Values of the columns; the first column is compared first.
+     */
+    waxseal_value_list_t values;
+} waxseal_value_bound_t;
+
+/**
+ * A range of values of the columns behind a prefix, least first, also of a descending column. All zeros mean all.
+ */
+typedef struct {
+    /**
+     * The lower end.
+     */
+    waxseal_value_bound_t lower;
+    /**
+     * The upper end.
+     */
+    waxseal_value_bound_t upper;
+} waxseal_value_range_t;
+
+/**
+ * A condition, or an operator on preceding conditions.
+ */
+typedef struct {
+    /**
+     * One of `WAXSEAL_CONDITION_..`.
+     */
+    int32_t kind;
+    /**
+     * The name of the column of a condition.
+     */
+    waxseal_slice_t column;
+    /**
+     * The value of a comparison, or the values of `WAXSEAL_CONDITION_IN`.
+     */
+    waxseal_value_list_t values;
+} waxseal_condition_t;
+
+/**
+ * A filter, in postfix order: `a`, `b`, `WAXSEAL_CONDITION_AND`, `c`, `WAXSEAL_CONDITION_OR` is (a and b) or c. All
+ * zeros mean no filter. Nulls count as in SQL: a comparison with a null is neither true nor false.
+ */
+typedef struct {
+    /**
+     * The first condition.
+     */
+    const waxseal_condition_t *conditions;
+    /**
+     * Number of conditions, at most `WAXSEAL_MAX_CONDITIONS`.
+     */
+    size_t count;
+} waxseal_filter_t;
+
+/**
+ * Which rows and columns to read. All zeros mean all rows, and so does a null pointer to a select.
+ */
+typedef struct {
+    /**
+     * Reads the rows, and the schema, as the snapshot sees them; null is the current state.
+     */
+    const waxseal_snapshot_t *snapshot;
+    /**
+     * Reads the rows of the index of this name, in its order; `prefix` and `range` are then of its columns. Empty
+     * reads the rows in the order of their keys.
+     */
+    waxseal_slice_t index;
+    /**
+     * The rows whose key begins with these values.
+     */
+    waxseal_value_list_t prefix;
+    /**
+     * The rows whose next columns of the key are in this range.
+     */
+    waxseal_value_range_t range;
+    /**
+     * The names of the columns to return, or of repeated groups; null returns all.
+     */
+    const waxseal_slice_t *columns;
+    /**
+     * Number of names.
+     */
+    size_t column_count;
+    /**
+     * The rows that match this filter.
+     */
+    waxseal_filter_t filter;
+    /**
+     * The rows behind this position, which `waxseal_table_page` has returned; empty begins with the first row.
+     */
+    waxseal_slice_t after;
+    /**
+     * The largest number of rows; 0 is no limit.
+     */
+    uint64_t limit;
+    /**
+     * Reads from the greatest key to the least.
+     */
+    bool is_reverse;
+    /**
+     * Permits a range over hashed partitions, which reads every row.
+     */
+    bool is_full_scan;
+} waxseal_table_select_t;
+
+/**
+ * A column of a row with its value.
+ *
+ * A column of a repeated group also has the names of the group and of the entry. An entry without columns is one cell
+ * with an empty name of the column and a null; among the changes of a row that cell removes the entry.
+ */
+typedef struct {
+    /**
+     * The name of the column.
+     */
+    waxseal_slice_t column;
+    /**
+     * The name of a repeated group; null for columns of the row.
+     */
+    waxseal_slice_t group;
+    /**
+     * The name of an entry of the group.
+     */
+    waxseal_slice_t entry;
+    /**
+     * The value. Among the changes of a row, a null removes the column; in a row it counts as absent.
+     */
+    waxseal_value_t value;
+} waxseal_cell_t;
+
+/**
+ * A row, or changes of a row: cells in any order. Null with count 0 is no row.
+ */
+typedef struct {
+    /**
+     * The first cell.
+     */
+    const waxseal_cell_t *cells;
+    /**
+     * Number of cells.
+     */
+    size_t count;
+} waxseal_cells_t;
+
+/**
+ * A step of a change of a schema. Fields that a step does not need are ignored.
+ */
+typedef struct {
+    /**
+     * One of `WAXSEAL_ALTER_..`.
+     */
+    int32_t kind;
+    /**
+     * The name of the column, group or index.
+     */
+    waxseal_slice_t name;
+    /**
+     * The new name of a column.
+     */
+    waxseal_slice_t new_name;
+    /**
+     * The group of a new column.
+     */
+    waxseal_slice_t group;
+    /**
+     * The type of a column.
+     */
+    waxseal_table_type_t column_type;
+} waxseal_table_step_t;
+
+/**
+ * A change of a schema: steps that take effect together.
+ */
+typedef struct {
+    /**
+     * The first step.
+     */
+    const waxseal_table_step_t *steps;
+    /**
+     * Number of steps.
+     */
+    size_t count;
+} waxseal_table_alteration_t;
+
+/**
+ * When the columns of a group expire, if that is before their row.
+ */
+typedef struct {
+    /**
+     * The name of the group; dynamic columns are the group `dynamic`.
+     */
+    waxseal_slice_t group;
+    /**
+     * The time, in microseconds since 1970; 0 for none.
+     */
+    uint64_t expires_at_micros;
+    /**
+     * The time to live in microseconds; 0 for none.
+     */
+    uint64_t expires_in_micros;
+} waxseal_group_expiry_t;
+
+/**
+ * Options of a write of a row. All zeros are the defaults, and so is a null pointer to options.
+ */
+typedef struct {
+    /**
+     * One of `WAXSEAL_DURABILITY_..`; 0 for a write of a transaction, whose commit has a durability.
+     */
+    int32_t durability;
+    /**
+     * The time at which the row expires, in microseconds since 1970; 0 for never.
+     */
+    uint64_t expires_at_micros;
+    /**
+     * The row's time to live in microseconds; 0 for no end.
+     */
+    uint64_t expires_in_micros;
+    /**
+     * Groups that expire before their row.
+     */
+    const waxseal_group_expiry_t *groups;
+    /**
+     * Number of these groups.
+     */
+    size_t group_count;
+} waxseal_row_options_t;
 
 #ifdef __cplusplus
 extern "C" {
@@ -6286,7 +7037,7 @@ size_t waxseal_tables_count(const waxseal_tables_t *tables);
  *
  * Thread-safe.
  */
-int32_t waxseal_tables_get(const waxseal_tables_t *tables, size_t at, waxseal_table_t *table);
+int32_t waxseal_tables_get(const waxseal_tables_t *tables, size_t at, waxseal_table_file_t *table);
 
 /**
  * Destroys a list of tables. Null is allowed; a destroyed list is `WAXSEAL_CLOSED`.
@@ -7052,6 +7803,382 @@ int32_t waxseal_file_writers_finish(waxseal_files_t *files,
  * Thread-safe.
  */
 int32_t waxseal_file_writer_destroy(waxseal_file_writer_t *writer);
+
+/**
+ * Returns the present name of a table.
+ *
+ * Thread-safe. On success the caller owns `*name` and frees it with `waxseal_bytes_destroy`. Errors: `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_table_name(const waxseal_table_t *table, waxseal_bytes_t **name, waxseal_error_t **error);
+
+/**
+ * Destroys a handle of a table. Null is allowed; a destroyed handle is `WAXSEAL_CLOSED`.
+ *
+ * Thread-safe.
+ */
+int32_t waxseal_table_destroy(waxseal_table_t *table);
+
+/**
+ * Creates a table, `keyspace.name`. It is durable when the call returns.
+ *
+ * Thread-safe. On success the caller owns `*table` and frees it with `waxseal_table_destroy`. Errors:
+ * `WAXSEAL_EXISTS`; `WAXSEAL_INVALID` for a malformed name, for a schema that no table can have, and if the store has
+ * format level 1; `WAXSEAL_READ_ONLY`, `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_table_create(waxseal_db_t *db,
+                             const uint8_t *name,
+                             size_t name_len,
+                             const waxseal_table_schema_t *schema,
+                             waxseal_table_t **table,
+                             waxseal_error_t **error);
+
+/**
+ * Opens a table.
+ *
+ * Thread-safe. On success the caller owns `*table` and frees it with `waxseal_table_destroy`. Errors:
+ * `WAXSEAL_NO_SUCH_NAME`; `WAXSEAL_INVALID` for a malformed name; `WAXSEAL_CORRUPTION` if its schema is damaged;
+ * `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_table_open(waxseal_db_t *db,
+                           const uint8_t *name,
+                           size_t name_len,
+                           waxseal_table_t **table,
+                           waxseal_error_t **error);
+
+/**
+ * Drops a table and everything in it. Its handles fail afterwards. The drop is durable when the call returns.
+ *
+ * Thread-safe. Errors: `WAXSEAL_NO_SUCH_NAME`, `WAXSEAL_READ_ONLY`, `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_table_drop(waxseal_db_t *db, const uint8_t *name, size_t name_len, waxseal_error_t **error);
+
+/**
+ * Renames a table, also into another keyspace. Its handles stay valid. The new name is durable when the call returns.
+ *
+ * Thread-safe. Errors: `WAXSEAL_NO_SUCH_NAME`; `WAXSEAL_EXISTS`; `WAXSEAL_INVALID` for a malformed name;
+ * `WAXSEAL_READ_ONLY`, `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_table_rename(waxseal_db_t *db,
+                             const uint8_t *name,
+                             size_t name_len,
+                             const uint8_t *new_name,
+                             size_t new_name_len,
+                             waxseal_error_t **error);
+
+/**
+ * Returns the names of all tables, sorted, each followed by a zero byte.
+ *
+ * Thread-safe. On success the caller owns `*names` and frees it with `waxseal_bytes_destroy`. Errors:
+ * `WAXSEAL_CORRUPTION`, `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_table_names(waxseal_db_t *db, waxseal_bytes_t **names, waxseal_error_t **error);
+
+/**
+ * Adds an index, and builds it while reads and writes go on. Selects can use it when the call returns. After a crash,
+ * or an error of the store, call it again. `waxseal_table_alter` drops an index.
+ *
+ * Thread-safe. Errors: `WAXSEAL_EXISTS` for an index of the name, unless its build was interrupted, and for rows that
+ * have the same values of a unique index; `WAXSEAL_INVALID` for an index that the table cannot have;
+ * `WAXSEAL_CONFLICT` if another call builds or drops the index; `WAXSEAL_CORRUPTION` if a row is damaged.
+ */
+int32_t waxseal_table_create_index(waxseal_table_t *table, const waxseal_table_index_t *index, waxseal_error_t **error);
+
+/**
+ * Removes all entries of an index and builds it again from the rows.
+ *
+ * Thread-safe. Errors: `WAXSEAL_NO_SUCH_NAME`, and as of `waxseal_table_create_index`.
+ */
+int32_t waxseal_table_rebuild_index(waxseal_table_t *table,
+                                    const uint8_t *name,
+                                    size_t name_len,
+                                    waxseal_error_t **error);
+
+/**
+ * Checks at one snapshot that every row has its entries and every entry its row. Damage is counted, not an error.
+ *
+ * Thread-safe. Errors: `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_table_verify_indexes(const waxseal_table_t *table,
+                                     waxseal_table_index_report_t *report,
+                                     waxseal_error_t **error);
+
+/**
+ * Rebuilds every index. `*count` is their number; it may be null.
+ *
+ * Thread-safe. Errors: as of `waxseal_table_create_index`.
+ */
+int32_t waxseal_table_repair_indexes(waxseal_table_t *table, uint64_t *count, waxseal_error_t **error);
+
+/**
+ * Returns the row of a key: `waxseal_table_rows_next` lends it. `WAXSEAL_NOT_FOUND` if the table has no row of the
+ * key. Reads the current state, or that of a snapshot or of a transaction: the other one is null.
+ *
+ * Thread-safe, if no other thread uses the transaction meanwhile. On `WAXSEAL_OK` the caller owns `*rows` and frees it
+ * with `waxseal_table_rows_destroy`. Errors: `WAXSEAL_INVALID` for an incomplete key, for a snapshot and a transaction
+ * at once, and for those of another store; `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_table_get(const waxseal_table_t *table,
+                          waxseal_table_transaction_t *transaction,
+                          const waxseal_snapshot_t *snapshot,
+                          waxseal_value_list_t key,
+                          waxseal_table_rows_t **rows,
+                          waxseal_error_t **error);
+
+/**
+ * Reads rows. A null `select` is all rows.
+ *
+ * Thread-safe. On success the caller owns `*rows` and frees it with `waxseal_table_rows_destroy`. Errors:
+ * `WAXSEAL_NO_SUCH_NAME` for an unknown column or index; `WAXSEAL_INVALID` for a value that does not fit, and for a
+ * range over hashed partitions without `is_full_scan`; `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_table_select(const waxseal_table_t *table,
+                             const waxseal_table_select_t *select,
+                             waxseal_table_rows_t **rows,
+                             waxseal_error_t **error);
+
+/**
+ * Reads one page of rows into memory: as many as the limit of the select. `*next` is the position of the next page, or
+ * null if this one has fewer rows than the limit.
+ *
+ * Thread-safe. On success the caller owns `*rows` and `*next`, and frees them with `waxseal_table_rows_destroy` and
+ * `waxseal_bytes_destroy`. Errors: as of `waxseal_table_select` and `waxseal_table_get`; `WAXSEAL_INVALID` without a
+ * limit.
+ */
+int32_t waxseal_table_page(const waxseal_table_t *table,
+                           const waxseal_table_select_t *select,
+                           waxseal_table_rows_t **rows,
+                           waxseal_bytes_t **next,
+                           waxseal_error_t **error);
+
+/**
+ * Counts the rows of a select, which are all read. A null `select` is all rows.
+ *
+ * Thread-safe. Errors: as of `waxseal_table_select` and `waxseal_table_get`.
+ */
+int32_t waxseal_table_count(const waxseal_table_t *table,
+                            const waxseal_table_select_t *select,
+                            uint64_t *rows,
+                            waxseal_error_t **error);
+
+/**
+ * Returns the next row. `WAXSEAL_NOT_FOUND` at the end. The cells are valid until the next call with `rows`. A damaged
+ * row is one `WAXSEAL_CORRUPTION`, and the next call continues behind it.
+ *
+ * One thread at a time. Errors: `WAXSEAL_CORRUPTION`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_table_rows_next(waxseal_table_rows_t *rows, waxseal_cells_t *row, waxseal_error_t **error);
+
+/**
+ * Destroys rows. Null is allowed; destroyed rows are `WAXSEAL_CLOSED`.
+ *
+ * Thread-safe.
+ */
+int32_t waxseal_table_rows_destroy(waxseal_table_rows_t *rows);
+
+/**
+ * Returns the version of a table's schema. It is cheap, so that a copy of the schema can be kept until it changes.
+ *
+ * Thread-safe. Errors: `WAXSEAL_NO_SUCH_NAME` if the table was dropped and the store is open for reading only;
+ * `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_table_schema_version(const waxseal_table_t *table, uint64_t *version, waxseal_error_t **error);
+
+/**
+ * Returns a version of a table's schema; 0 is the present one. `WAXSEAL_NOT_FOUND` for a version that does not exist.
+ *
+ * Thread-safe. On success the caller owns `*description` and frees it with `waxseal_table_description_destroy`.
+ * Errors: as of `waxseal_table_schema_version`, `WAXSEAL_CORRUPTION`.
+ */
+int32_t waxseal_table_describe(const waxseal_table_t *table,
+                               uint64_t version,
+                               waxseal_table_description_t **description,
+                               waxseal_error_t **error);
+
+/**
+ * Changes the schema: all steps take effect together, while reads and writes go on. The change is durable when the
+ * call returns. Rows are not rewritten.
+ *
+ * Thread-safe. Errors: `WAXSEAL_NO_SUCH_NAME` and `WAXSEAL_EXISTS` for columns and indexes; `WAXSEAL_INVALID` for a
+ * change that is not possible; `WAXSEAL_READ_ONLY`. Nothing changes then.
+ */
+int32_t waxseal_table_alter(waxseal_table_t *table, waxseal_table_alteration_t alteration, waxseal_error_t **error);
+
+/**
+ * Drops a column: no read returns it any more. For `keep_micros` microseconds, `WAXSEAL_ALTER_UNDELETE_COLUMN`
+ * restores it with its values. A second drop, or the end of the time, is final.
+ *
+ * Thread-safe. Errors: `WAXSEAL_NO_SUCH_NAME`; `WAXSEAL_INVALID` for a column of the key; `WAXSEAL_READ_ONLY`.
+ */
+int32_t waxseal_table_drop_column(waxseal_table_t *table,
+                                  const uint8_t *name,
+                                  size_t name_len,
+                                  uint64_t keep_micros,
+                                  waxseal_error_t **error);
+
+/**
+ * Removes the values of the columns whose drop is final from all files of the table, and then the columns from the
+ * schema. `*report` is JSON: `columns` lists the purged columns, `held` the columns that a snapshot still reads, and
+ * `files` is the number of files that may have had values.
+ *
+ * Thread-safe. On success the caller owns `*report` and frees it with `waxseal_bytes_destroy`. Errors:
+ * `WAXSEAL_READ_ONLY`, `WAXSEAL_IO`, `WAXSEAL_CORRUPTION`; call it again then.
+ */
+int32_t waxseal_table_purge_columns(waxseal_table_t *table, waxseal_bytes_t **report, waxseal_error_t **error);
+
+/**
+ * The schema; null for null and for a destroyed description. Valid until the description is destroyed.
+ *
+ * Thread-safe.
+ */
+const waxseal_table_schema_t *waxseal_table_description_schema(const waxseal_table_description_t *description);
+
+/**
+ * Destroys a description. Null is allowed; a destroyed one is `WAXSEAL_CLOSED`.
+ *
+ * Thread-safe.
+ */
+int32_t waxseal_table_description_destroy(waxseal_table_description_t *description);
+
+/**
+ * Begins a transaction over rows.
+ *
+ * Thread-safe. On success the caller owns `*transaction` and frees it with `waxseal_table_transaction_destroy`.
+ * Errors: `WAXSEAL_READ_ONLY`, `WAXSEAL_CLOSED`, and those of `waxseal_table_open`.
+ */
+int32_t waxseal_table_transaction_begin(waxseal_db_t *db,
+                                        waxseal_table_transaction_t **transaction,
+                                        waxseal_error_t **error);
+
+/**
+ * Makes all writes visible atomically and ends the transaction, whatever the outcome. `durability` is one of
+ * `WAXSEAL_DURABILITY_..`.
+ *
+ * One thread at a time. Errors: `WAXSEAL_CONFLICT` if another commit came between: nothing was changed;
+ * `WAXSEAL_INVALID` after the end of the transaction, and for an unknown durability, which does not end it;
+ * `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_table_transaction_commit(waxseal_table_transaction_t *transaction,
+                                         int32_t durability,
+                                         waxseal_error_t **error);
+
+/**
+ * Discards all writes and ends the transaction, as its destruction does.
+ *
+ * One thread at a time. Errors: `WAXSEAL_INVALID` after the end of the transaction, `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_table_transaction_rollback(waxseal_table_transaction_t *transaction, waxseal_error_t **error);
+
+/**
+ * Destroys a transaction and discards its uncommitted writes. Null is allowed; a destroyed transaction is
+ * `WAXSEAL_CLOSED`.
+ *
+ * Thread-safe.
+ */
+int32_t waxseal_table_transaction_destroy(waxseal_table_transaction_t *transaction);
+
+/**
+ * Adds a row. `transaction` and `options` may be null.
+ *
+ * Thread-safe, if no other thread uses the transaction meanwhile. Errors: `WAXSEAL_EXISTS` if the table has a row of
+ * the key, or of the values of a unique index; `WAXSEAL_INVALID` if a column of the key is missing, and for a value
+ * that does not fit; `WAXSEAL_NO_SUCH_NAME` for an unknown column; `WAXSEAL_READ_ONLY`, `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_table_insert(waxseal_table_t *table,
+                             waxseal_table_transaction_t *transaction,
+                             const waxseal_row_options_t *options,
+                             waxseal_cells_t row,
+                             waxseal_error_t **error);
+
+/**
+ * Writes a whole row, whether or not the table has a row of the key. Columns that the row does not have are null
+ * afterwards. `transaction` and `options` may be null.
+ *
+ * Thread-safe, if no other thread uses the transaction meanwhile. Errors: as of `waxseal_table_insert`.
+ */
+int32_t waxseal_table_upsert(waxseal_table_t *table,
+                             waxseal_table_transaction_t *transaction,
+                             const waxseal_row_options_t *options,
+                             waxseal_cells_t row,
+                             waxseal_error_t **error);
+
+/**
+ * Changes columns of a row; the others stay. `WAXSEAL_NOT_FOUND`, and nothing changes, if the table has no row of the
+ * key. `transaction` and `options` may be null.
+ *
+ * Thread-safe, if no other thread uses the transaction meanwhile. Errors: as of `waxseal_table_insert`;
+ * `WAXSEAL_INVALID` for a column of the key among the changes.
+ */
+int32_t waxseal_table_update(waxseal_table_t *table,
+                             waxseal_table_transaction_t *transaction,
+                             const waxseal_row_options_t *options,
+                             waxseal_value_list_t key,
+                             waxseal_cells_t changes,
+                             waxseal_error_t **error);
+
+/**
+ * Changes columns of a row if the row matches a filter, in one step. `WAXSEAL_NOT_FOUND`, and nothing changes, if it
+ * does not match or if the table has no row of the key.
+ *
+ * Thread-safe. Errors: as of `waxseal_table_update`; `WAXSEAL_INVALID` for a filter without conditions.
+ */
+int32_t waxseal_table_update_if(waxseal_table_t *table,
+                                waxseal_value_list_t key,
+                                waxseal_filter_t filter,
+                                waxseal_cells_t changes,
+                                waxseal_error_t **error);
+
+/**
+ * Replaces the row of a key if it is `old`, in one step: with `new`, or with no row. No cells stand for no row.
+ * `*is_set` is false, and nothing changes, if the table has another row; it may be null.
+ *
+ * Thread-safe. Errors: as of `waxseal_table_insert`; `WAXSEAL_INVALID` if `new` has another key.
+ */
+int32_t waxseal_table_compare_and_set(waxseal_table_t *table,
+                                      waxseal_value_list_t key,
+                                      waxseal_cells_t old,
+                                      waxseal_cells_t new_,
+                                      bool *is_set,
+                                      waxseal_error_t **error);
+
+/**
+ * Deletes a row. A key without a row is not an error. `transaction` and `options` may be null. Of the options only the
+ * durability applies, and none in a transaction.
+ *
+ * Thread-safe, if no other thread uses the transaction meanwhile. Errors: `WAXSEAL_INVALID` for an incomplete key;
+ * `WAXSEAL_READ_ONLY`, `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_table_delete(waxseal_table_t *table,
+                             waxseal_table_transaction_t *transaction,
+                             const waxseal_row_options_t *options,
+                             waxseal_value_list_t key,
+                             waxseal_error_t **error);
+
+/**
+ * Deletes all rows of a partition, in one step whatever their number.
+ *
+ * Thread-safe. Errors: `WAXSEAL_INVALID` unless `key` is the whole partition key; `WAXSEAL_READ_ONLY`,
+ * `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_table_delete_partition(waxseal_table_t *table, waxseal_value_list_t key, waxseal_error_t **error);
+
+/**
+ * Deletes the rows whose key begins with `prefix` and whose next columns are in a range, in one step. In a table with
+ * indexes its rows are read, and kept in memory until the commit.
+ *
+ * Thread-safe. Errors: as of `waxseal_table_delete_partition`; `WAXSEAL_INVALID` for a prefix without the whole
+ * partition key in a table with hashed partitions.
+ */
+int32_t waxseal_table_delete_range(waxseal_table_t *table,
+                                   waxseal_value_list_t prefix,
+                                   waxseal_value_range_t range,
+                                   waxseal_error_t **error);
+
+/**
+ * Deletes all rows, with the entries of the indexes, in one step.
+ *
+ * Thread-safe. Errors: `WAXSEAL_READ_ONLY`, `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_table_truncate(waxseal_table_t *table, waxseal_error_t **error);
 
 #ifdef __cplusplus
 }  // extern "C"

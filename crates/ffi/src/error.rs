@@ -53,6 +53,7 @@ impl Story {
         let engine = match failure {
             Failure::Engine(error) => Some(error),
             Failure::File(error) => error.store_error(),
+            Failure::Table(error) => error.store_error(),
             Failure::Call(..) => None,
         };
         let damage = engine.and_then(|error| error.damage().cloned());
@@ -137,8 +138,9 @@ pub(crate) use create;
 /// runs as a call of `answer`, so `?` ends it with an error.
 ///
 /// An argument is `NAME: TYPE`, taken as it is; `bytes NAME`, a pointer with a length; `buffer NAME`, the same to write
-/// to; `optional NAME`, a pointer to bytes or null; `slices NAME` or `array NAME: TYPE`, a pointer with a count; `bounds NAME: TYPE`, a range; or `out NAME: TYPE`, a
-/// place to write to. All but the first are the types of `lent` in the body.
+/// to; `optional NAME`, a pointer to bytes or null; `slices NAME` or `array NAME: TYPE`, a pointer with a count; `bounds NAME: TYPE`, a range; `lend NAME: TYPE`,
+/// a struct with pointers, which is copied; or `out NAME: TYPE`, a place to write to. All but the first are the types of
+/// `lent` in the body.
 macro_rules! calls {
     ($(
         $(#[$doc:meta])*
@@ -204,6 +206,11 @@ macro_rules! call {
     ($head:tt [$($c:tt)*] [$($body:tt)*] bounds $name:ident: $range:ty, $($rest:tt)*) => {
         $crate::error::call! {
             $head [$($c)* $name: $range,] [$($body)* $name = $crate::range::bounds($name),] $($rest)*
+        }
+    };
+    ($head:tt [$($c:tt)*] [$($body:tt)*] lend $name:ident: $kind:ty, $($rest:tt)*) => {
+        $crate::error::call! {
+            $head [$($c)* $name: $kind,] [$($body)* $name = $crate::lent::Lend::copied($name),] $($rest)*
         }
     };
     ($head:tt [$($c:tt)*] $body:tt $name:ident: $kind:ty, $($rest:tt)*) => {

@@ -55,6 +55,11 @@ pub const WAXSEAL_FILE: i32 = -15;
 /// was cut. The message names the oldest position. Copy the store again, and continue from there.
 pub const WAXSEAL_OUT_OF_REACH: i32 = -16;
 
+/// No table, column, group or index has this name.
+pub const WAXSEAL_NO_SUCH_NAME: i32 = -17;
+/// A table, column or index of this name exists, or a row of this key or of these unique values.
+pub const WAXSEAL_EXISTS: i32 = -18;
+
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
 /// The reason why a call failed.
@@ -66,6 +71,15 @@ pub(crate) enum Failure {
     Call(i32, Cow<'static, str>),
     /// An error of a file store.
     File(waxseal_files::Error),
+    /// An error of a table.
+    Table(waxseal_table::Error),
+}
+
+impl From<waxseal_table::Error> for Failure {
+    #[cold]
+    fn from(error: waxseal_table::Error) -> Failure {
+        Failure::Table(error)
+    }
 }
 
 impl From<waxseal_files::Error> for Failure {
@@ -113,6 +127,7 @@ impl Failure {
             Failure::Call(status, _) => return *status,
             Failure::Engine(error) => error,
             Failure::File(error) => return file_status(error),
+            Failure::Table(error) => return table_status(error),
         };
         match error.kind() {
             ErrorKind::Corruption(_) => WAXSEAL_CORRUPTION,
@@ -138,6 +153,7 @@ impl fmt::Display for Failure {
             Failure::Engine(error) => error.fmt(f),
             Failure::Call(_, message) => f.write_str(message),
             Failure::File(error) => error.fmt(f),
+            Failure::Table(error) => error.fmt(f),
         }
     }
 }
@@ -151,6 +167,26 @@ fn file_status(error: &waxseal_files::Error) -> i32 {
         ErrorKind::ReadOnly => WAXSEAL_READ_ONLY,
         ErrorKind::Interrupted => WAXSEAL_INTERRUPTED,
         _ => below.unwrap_or(WAXSEAL_FILE),
+    }
+}
+
+/// Returns the status of a table's error. An error that the store below caused has the store's status.
+fn table_status(error: &waxseal_table::Error) -> i32 {
+    use waxseal_table::ErrorKind;
+    if let Some(below) = error.store_error() {
+        return Failure::Engine(below.clone()).status();
+    }
+    match error.kind() {
+        ErrorKind::NotFound => WAXSEAL_NO_SUCH_NAME,
+        ErrorKind::Exists => WAXSEAL_EXISTS,
+        ErrorKind::Invalid => WAXSEAL_INVALID,
+        ErrorKind::Conflict => WAXSEAL_CONFLICT,
+        ErrorKind::ReadOnly => WAXSEAL_READ_ONLY,
+        ErrorKind::Closed => WAXSEAL_CLOSED,
+        ErrorKind::Interrupted => WAXSEAL_INTERRUPTED,
+        ErrorKind::FormatTooNew => WAXSEAL_FORMAT_TOO_NEW,
+        ErrorKind::Corruption => WAXSEAL_CORRUPTION,
+        _ => WAXSEAL_INTERNAL, // a kind unknown to this library
     }
 }
 

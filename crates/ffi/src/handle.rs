@@ -77,6 +77,10 @@ pub(crate) enum HandleKind {
     FileSnapshot,
     FileList,
     Changes,
+    Table,
+    TableDescription,
+    TableRows,
+    TableTransaction,
 }
 
 impl HandleKind {

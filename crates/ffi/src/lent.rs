@@ -184,6 +184,47 @@ pub(crate) unsafe fn lent_array<'a, T>(items: *const T, count: usize) -> Result<
     Ok(unsafe { slice::from_raw_parts(items, count) })
 }
 
+/// A caller's struct with pointers in its fields, or a pointer to such a struct.
+pub(crate) trait Lend {
+    /// Its content.
+    type Copied;
+
+    /// Copies the content.
+    ///
+    /// # Safety
+    /// Every pointer in it is null, or readable for the length beside it, and no thread writes there.
+    unsafe fn copied(self) -> Result<Self::Copied>;
+}
+
+/// Copies the items of an array of structs.
+///
+/// # Safety
+/// As for `lent_array`; each item is as `Lend` asks.
+pub(crate) unsafe fn copied_array<T: Lend + Copy>(items: *const T, count: usize) -> Result<Vec<T::Copied>> {
+    // SAFETY: the caller's promise.
+    let items = unsafe { lent_array(items, count) }?;
+    // SAFETY: the caller's promise.
+    items.iter().map(|item| unsafe { item.copied() }).collect()
+}
+
+impl Lend for waxseal_slice_t {
+    type Copied = Vec<u8>;
+
+    unsafe fn copied(self) -> Result<Vec<u8>> {
+        // SAFETY: the caller's promise.
+        unsafe { lent(self.data, self.len) }.bytes("slice").map(<[u8]>::to_vec)
+    }
+}
+
+/// Copies a text; error messages call it `what`.
+///
+/// # Safety
+/// As for `lent`.
+pub(crate) unsafe fn copied_text(slice: waxseal_slice_t, what: &str) -> Result<String> {
+    // SAFETY: the caller's promise.
+    unsafe { lent(slice.data, slice.len) }.text(what).map(str::to_owned)
+}
+
 /// A place of the caller's that receives a result.
 pub(crate) struct Out<'a, T> {
     place: *mut T,

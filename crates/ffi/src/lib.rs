@@ -128,3 +128,13 @@ pub mod file;
 pub mod file_list;
 pub mod file_reads;
 pub mod file_writer;
+
+pub mod table;
+pub mod table_catalogue;
+pub mod table_indexes;
+pub mod table_rows;
+pub mod table_schema;
+pub mod table_select;
+pub mod table_transaction;
+pub mod table_value;
+pub mod table_write;

@@ -32,7 +32,7 @@ handle!(waxseal_tables_t => Vec<TableInfo>, HandleKind::Tables, "list of tables"
 
 mirror! {
     /// One table file. Its slices are valid until its list is destroyed.
-    pub struct waxseal_table_t of |table: &TableInfo| {
+    pub struct waxseal_table_file_t of |table: &TableInfo| {
         /// The number in its file name.
         pub number: u64,
         /// Its level; level 0 holds the newest tables.
@@ -105,8 +105,8 @@ getters! {
 
 finders! {
     /// The table at a 0-based index. `WAXSEAL_NOT_FOUND` past the end.
-    fn waxseal_tables_get(tables: *const waxseal_tables_t, at: usize; table: *mut waxseal_table_t) =>
-        |tables| tables.get(at).map(waxseal_table_t::of);
+    fn waxseal_tables_get(tables: *const waxseal_tables_t, at: usize; table: *mut waxseal_table_file_t) =>
+        |tables| tables.get(at).map(waxseal_table_file_t::of);
 }
 
 destroy! {

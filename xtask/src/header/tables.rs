@@ -158,7 +158,7 @@ fn lent_argument(argument: &str) -> String {
         Some(("optional", name)) => format!("{name}: *const waxseal_slice_t"),
         Some(("slices", name)) => format!("{name}: *const waxseal_slice_t, count: usize"),
         Some(("array", items)) => format!("{items}, count: usize"),
-        Some(("out" | "bounds", pointer)) => pointer.to_owned(),
+        Some(("out" | "bounds" | "lend", pointer)) => pointer.to_owned(),
         _ => argument.to_owned(),
     }
 }

@@ -72,7 +72,7 @@ static void tables_are_listed(void) {
     waxseal_family_t *family = NULL;
     waxseal_db_t *db = memory_store(&family);
     waxseal_tables_t *tables = NULL;
-    waxseal_table_t table;
+    waxseal_table_file_t table;
     CHECK_OK(waxseal_tables(family, &tables, &error));
     CHECK_NUMBER(0, waxseal_tables_count(tables));
     CHECK_OK(waxseal_tables_destroy(tables));
@@ -99,7 +99,7 @@ static void tables_are_listed(void) {
 
 static uint64_t only_table(waxseal_family_t *family, uint32_t *level) {
     waxseal_tables_t *tables = NULL;
-    waxseal_table_t table;
+    waxseal_table_file_t table;
     CHECK_OK(waxseal_tables(family, &tables, &error));
     CHECK_NUMBER(1, waxseal_tables_count(tables));
     CHECK_OK(waxseal_tables_get(tables, 0, &table));
@@ -245,7 +245,7 @@ static void a_table_that_is_left_alone_is_told(void) {
     waxseal_family_t *family = NULL;
     waxseal_db_t *db = open_at(path, &family);
     waxseal_tables_t *tables = NULL;
-    waxseal_table_t table;
+    waxseal_table_file_t table;
     waxseal_cases_t *cases = NULL;
     waxseal_case_t first;
     memset(&table, 0, sizeof table);

@@ -1,0 +1,533 @@
+/* Tables of typed rows: schemas, writes, reads, indexes, transactions, and arguments that cannot be. */
+
+#include "harness.h"
+
+#define LENGTH(array) (sizeof(array) / sizeof *(array))
+#define SLICE(s) {(const uint8_t *)(s), sizeof(s) - 1}
+#define TYPE(number) {.kind = (number)}
+#define KEY(text, type, place) {.name = SLICE(text), .column_type = TYPE(type), .role = (place)}
+#define COLUMN(text, type) KEY(text, type, WAXSEAL_ROLE_VALUE)
+#define CELLS(array) ((waxseal_cells_t){(array), LENGTH(array)})
+#define VALUES(array) ((waxseal_value_list_t){(array), LENGTH(array)})
+#define TEXT(s) {.kind = WAXSEAL_TYPE_TEXT, .bytes = SLICE(s)}
+#define I32(number) {.kind = WAXSEAL_TYPE_I32, .integer = (number)}
+
+static const waxseal_cells_t NO_ROW;
+static const waxseal_value_list_t NO_VALUES;
+
+/* A table with one column of each type. */
+static const waxseal_table_column_t EVERY_TYPE[] = {
+    KEY("key", WAXSEAL_TYPE_TEXT, WAXSEAL_ROLE_PARTITION),
+    COLUMN("bytes", WAXSEAL_TYPE_BYTES),
+    COLUMN("bool", WAXSEAL_TYPE_BOOL),
+    COLUMN("i32", WAXSEAL_TYPE_I32),
+    COLUMN("i64", WAXSEAL_TYPE_I64),
+    COLUMN("u64", WAXSEAL_TYPE_U64),
+    COLUMN("f32", WAXSEAL_TYPE_F32),
+    COLUMN("f64", WAXSEAL_TYPE_F64),
+    {.name = SLICE("decimal"), .column_type = {WAXSEAL_TYPE_DECIMAL, 0, 38, 2}},
+    COLUMN("date", WAXSEAL_TYPE_DATE),
+    COLUMN("timestamp", WAXSEAL_TYPE_TIMESTAMP),
+    COLUMN("uuid", WAXSEAL_TYPE_UUID),
+    COLUMN("json", WAXSEAL_TYPE_JSON),
+    {.name = SLICE("list"), .column_type = {WAXSEAL_TYPE_LIST, WAXSEAL_TYPE_TEXT, 0, 0}},
+    COLUMN("empty", WAXSEAL_TYPE_EMPTY),
+};
+
+/* Books by author and year, with an index over genres. */
+static waxseal_table_t *books(waxseal_db_t *db) {
+    static const waxseal_table_column_t columns[] = {
+        KEY("author", WAXSEAL_TYPE_TEXT, WAXSEAL_ROLE_PARTITION),
+        KEY("year", WAXSEAL_TYPE_I32, WAXSEAL_ROLE_CLUSTERING),
+        COLUMN("title", WAXSEAL_TYPE_TEXT),
+        COLUMN("genre", WAXSEAL_TYPE_TEXT),
+    };
+    static const waxseal_table_index_column_t genre[] = {{SLICE("genre"), false}};
+    static const waxseal_table_index_t indexes[] = {{.name = SLICE("by_genre"), .columns = genre, .column_count = 1}};
+    const waxseal_table_schema_t schema = {.columns = columns, .column_count = 4, .indexes = indexes, .index_count = 1};
+    waxseal_table_t *table = NULL;
+    CHECK_OK(waxseal_table_create(db, LIT("library.books"), &schema, &table, &error));
+    return table;
+}
+
+static waxseal_db_t *memory(waxseal_table_t **table) {
+    waxseal_db_t *db = NULL;
+    CHECK_OK(waxseal_open_memory(NULL, &db, &error));
+    *table = books(db);
+    return db;
+}
+
+static void end(waxseal_db_t *db, waxseal_table_t *table) {
+    CHECK_OK(waxseal_table_destroy(table));
+    CHECK_OK(waxseal_close(db, &error));
+}
+
+static waxseal_cells_t book(waxseal_cell_t cells[4], const char *author, int year, const char *title, const char *genre) {
+    const struct { const char *name, *text; } texts[] = {{"author", author}, {"title", title}, {"genre", genre}};
+    size_t count = 0;
+    memset(cells, 0, 4 * sizeof *cells);
+    for (size_t at = 0; at < LENGTH(texts); at++) {
+        if (!texts[at].text) continue;
+        cells[count].column = (waxseal_slice_t){STR(texts[at].name)};
+        cells[count].value.kind = WAXSEAL_TYPE_TEXT;
+        cells[count++].value.bytes = (waxseal_slice_t){STR(texts[at].text)};
+    }
+    cells[count].column = (waxseal_slice_t)SLICE("year");
+    cells[count++].value = (waxseal_value_t)I32(year);
+    return (waxseal_cells_t){cells, count};
+}
+
+static void insert(waxseal_table_t *table, const char *author, int year, const char *title, const char *genre) {
+    waxseal_cell_t cells[4];
+    CHECK_OK(waxseal_table_insert(table, NULL, NULL, book(cells, author, year, title, genre), &error));
+}
+
+static const waxseal_cell_t *cell_of(waxseal_cells_t row, const char *name) {
+    for (size_t at = 0; at < row.count; at++)
+        if (row.cells[at].column.len == strlen(name) && !memcmp(row.cells[at].column.data, name, strlen(name)))
+            return &row.cells[at];
+    return NULL;
+}
+
+/* The titles of the rows, separated by spaces. Ends the rows. */
+static void check_titles(const char *expected, waxseal_table_rows_t *rows) {
+    char found[256] = "";
+    waxseal_cells_t row;
+    while (waxseal_table_rows_next(rows, &row, &error) == WAXSEAL_OK) {
+        const waxseal_cell_t *title = cell_of(row, "title");
+        if (*found) strcat(found, " ");
+        strncat(found, title ? (const char *)title->value.bytes.data : "-", title ? title->value.bytes.len : 1);
+    }
+    if (strcmp(expected, found)) failed_check(__FILE__, __LINE__, "the titles are \"%s\", not \"%s\"", found, expected);
+    CHECK_OK(waxseal_table_rows_destroy(rows));
+}
+
+#define CHECK_SELECT(expected, table, ...)                                                                             \
+    do {                                                                                                               \
+        const waxseal_table_select_t select_ = {__VA_ARGS__};                                                          \
+        waxseal_table_rows_t *rows_ = NULL;                                                                            \
+        CHECK_OK(waxseal_table_select(table, &select_, &rows_, &error));                                               \
+        check_titles(expected, rows_);                                                                                 \
+    } while (0)
+
+static void every_type_returns_as_it_was_written(void) {
+    static const uint8_t uuid[16] = "0123456789abcdef";
+    static const waxseal_element_t items[] = {TEXT("a"), TEXT("")};
+    const waxseal_cell_t cells[] = {
+        {.column = SLICE("key"), .value = TEXT("")},
+        {.column = SLICE("bytes"), .value = {.kind = WAXSEAL_TYPE_BYTES, .bytes = SLICE("a\0b")}},
+        {.column = SLICE("bool"), .value = {.kind = WAXSEAL_TYPE_BOOL, .integer = 1}},
+        {.column = SLICE("i32"), .value = I32(INT32_MIN)},
+        {.column = SLICE("i64"), .value = {.kind = WAXSEAL_TYPE_I64, .integer = INT64_MIN}},
+        {.column = SLICE("u64"), .value = {.kind = WAXSEAL_TYPE_U64, .integer = -1}},
+        {.column = SLICE("f32"), .value = {.kind = WAXSEAL_TYPE_F32, .real = 0.1f}},
+        {.column = SLICE("f64"), .value = {.kind = WAXSEAL_TYPE_F64, .real = 0.1}},
+        {.column = SLICE("decimal"), .value = {.kind = WAXSEAL_TYPE_DECIMAL, .scale = 2, .high = -2, .integer = 5}},
+        {.column = SLICE("date"), .value = {.kind = WAXSEAL_TYPE_DATE, .integer = -1}},
+        {.column = SLICE("timestamp"), .value = {.kind = WAXSEAL_TYPE_TIMESTAMP, .integer = INT64_MAX}},
+        {.column = SLICE("uuid"), .value = {.kind = WAXSEAL_TYPE_UUID, .bytes = {uuid, 16}}},
+        {.column = SLICE("json"), .value = {.kind = WAXSEAL_TYPE_JSON, .bytes = SLICE("{\"a\": 1}")}},
+        {.column = SLICE("list"), .value = {.kind = WAXSEAL_TYPE_LIST, .items = items, .item_count = 2}},
+        {.column = SLICE("empty"), .value = {.kind = WAXSEAL_TYPE_EMPTY}},
+    };
+    const waxseal_table_schema_t schema = {.columns = EVERY_TYPE, .column_count = LENGTH(EVERY_TYPE)};
+    const waxseal_value_t key[] = {TEXT("")};
+    waxseal_db_t *db = NULL;
+    waxseal_table_t *table = NULL;
+    waxseal_table_rows_t *rows = NULL;
+    waxseal_cells_t row;
+    bool is_set = false;
+    CHECK_OK(waxseal_open_memory(NULL, &db, &error));
+    CHECK_OK(waxseal_table_create(db, LIT("test.types"), &schema, &table, &error));
+    CHECK_OK(waxseal_table_insert(table, NULL, NULL, CELLS(cells), &error));
+    CHECK_OK(waxseal_table_get(table, NULL, NULL, VALUES(key), &rows, &error));
+    CHECK_OK(waxseal_table_rows_next(rows, &row, &error));
+    CHECK_NUMBER(LENGTH(cells), row.count);
+    for (size_t at = 0; at < LENGTH(cells); at++) {
+        char name[16] = "";
+        const waxseal_value_t *value = &cells[at].value;
+        memcpy(name, cells[at].column.data, cells[at].column.len);
+        const waxseal_cell_t *found = cell_of(row, name);
+        CHECK(found != NULL);
+        if (!found) continue;
+        CHECK_NUMBER(value->kind, found->value.kind);
+        CHECK_NUMBER(value->integer, found->value.integer);
+        CHECK_NUMBER(value->high, found->value.high);
+        CHECK_NUMBER(value->scale, found->value.scale);
+        CHECK(value->real == found->value.real);
+        CHECK_NUMBER(value->bytes.len, found->value.bytes.len);
+        CHECK(!value->bytes.len || !memcmp(value->bytes.data, found->value.bytes.data, value->bytes.len));
+        CHECK_NUMBER(value->item_count, found->value.item_count);
+    }
+    CHECK_BYTES("a", cell_of(row, "list")->value.items[0].bytes);
+    /* What the library lends may be lent back. */
+    CHECK_OK(waxseal_table_compare_and_set(table, VALUES(key), row, NO_ROW, &is_set, &error));
+    CHECK(is_set);
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_table_rows_next(rows, &row, &error));
+    CHECK_OK(waxseal_table_rows_destroy(rows));
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_table_get(table, NULL, NULL, VALUES(key), &rows, &error));
+    end(db, table);
+}
+
+static void rows_are_selected(void) {
+    waxseal_table_t *table;
+    waxseal_db_t *db = memory(&table);
+    const waxseal_value_t austen[] = {TEXT("Austen")}, novel[] = {TEXT("novel")}, from[] = {I32(1811)}, to[] = {I32(1815)};
+    const waxseal_slice_t author[] = {SLICE("author")};
+    const waxseal_condition_t filter[] = {
+        {.kind = WAXSEAL_CONDITION_IS_NULL, .column = SLICE("genre")},
+        {.kind = WAXSEAL_CONDITION_NOT},
+        {.kind = WAXSEAL_CONDITION_GT, .column = SLICE("year"), .values = VALUES(from)},
+        {.kind = WAXSEAL_CONDITION_AND},
+    };
+    const waxseal_value_range_t range = {{WAXSEAL_EXCLUDED, VALUES(from)}, {WAXSEAL_INCLUDED, VALUES(to)}};
+    const waxseal_table_select_t page = {.limit = 2};
+    waxseal_table_select_t second = {.limit = 2};
+    waxseal_table_rows_t *rows = NULL;
+    waxseal_snapshot_t *snapshot = NULL;
+    waxseal_bytes_t *next = NULL;
+    uint64_t count = 0;
+    insert(table, "Austen", 1811, "Sense", "novel");
+    insert(table, "Austen", 1813, "Pride", NULL);
+    insert(table, "Austen", 1815, "Emma", "novel");
+    insert(table, "Shelley", 1818, "Frankenstein", "horror");
+    CHECK_OK(waxseal_snapshot_create(db, &snapshot, &error));
+    CHECK_OK(waxseal_table_delete_partition(table, (waxseal_value_list_t){(waxseal_value_t[]){TEXT("Shelley")}, 1}, &error));
+    CHECK_SELECT("Sense Pride Emma", table, .limit = 0);
+    CHECK_SELECT("Sense Pride Emma Frankenstein", table, .snapshot = snapshot);
+    CHECK_SELECT("Pride Emma", table, .prefix = VALUES(austen), .range = range);
+    CHECK_SELECT("Emma Pride", table, .prefix = VALUES(austen), .is_reverse = true, .limit = 2);
+    CHECK_SELECT("Sense Emma", table, .index = SLICE("by_genre"), .prefix = VALUES(novel));
+    CHECK_SELECT("Emma", table, .filter = {filter, LENGTH(filter)});
+    CHECK_SELECT("- - -", table, .columns = author, .column_count = 1);
+    CHECK_SELECT("- - -", table, .columns = author, .column_count = 0);
+    CHECK_OK(waxseal_table_page(table, &page, &rows, &next, &error));
+    check_titles("Sense Pride", rows);
+    second.after = waxseal_bytes_slice(next);
+    waxseal_bytes_t *last = next;
+    CHECK_OK(waxseal_table_page(table, &second, &rows, &next, &error));
+    check_titles("Emma", rows);
+    CHECK(next == NULL);
+    CHECK_OK(waxseal_bytes_destroy(last));
+    CHECK_OK(waxseal_table_count(table, NULL, &count, &error));
+    CHECK_NUMBER(3, count);
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_table_page(table, NULL, &rows, &next, &error));
+    CHECK_OK(waxseal_table_delete_range(table, VALUES(austen), range, &error));
+    CHECK_SELECT("Sense", table, .limit = 0);
+    CHECK_OK(waxseal_table_truncate(table, &error));
+    CHECK_SELECT("", table, .limit = 0);
+    CHECK_OK(waxseal_snapshot_destroy(snapshot));
+    end(db, table);
+}
+
+static void rows_are_changed(void) {
+    waxseal_table_t *table;
+    waxseal_db_t *db = memory(&table);
+    const waxseal_value_t emma[] = {TEXT("Austen"), I32(1815)}, other[] = {TEXT("Austen"), I32(1900)};
+    const waxseal_cell_t changes[] = {{.column = SLICE("title"), .value = TEXT("Emma: A Novel")}, {.column = SLICE("genre")}};
+    const waxseal_condition_t has_genre[] = {
+        {.kind = WAXSEAL_CONDITION_IS_NULL, .column = SLICE("genre")}, {.kind = WAXSEAL_CONDITION_NOT}};
+    const waxseal_filter_t filter = {has_genre, 2};
+    const waxseal_row_options_t past = {.expires_at_micros = UINT64_C(1000000000000000)}, wrong = {.durability = 77};
+    waxseal_cell_t cells[4];
+    waxseal_cells_t row = book(cells, "Austen", 1815, "Emma", "novel");
+    bool is_set = true;
+    CHECK_OK(waxseal_table_insert(table, NULL, NULL, row, &error));
+    CHECK_FAILS(WAXSEAL_EXISTS, waxseal_table_insert(table, NULL, NULL, row, &error));
+    CHECK_SAYS("library.books", waxseal_error_message(error));
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_table_update(table, NULL, NULL, VALUES(other), CELLS(changes), &error));
+    CHECK_OK(waxseal_table_update_if(table, VALUES(emma), filter, CELLS(changes), &error));
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_table_update_if(table, VALUES(emma), filter, CELLS(changes), &error));
+    CHECK_SELECT("Emma: A Novel", table, .limit = 0);
+    CHECK_OK(waxseal_table_compare_and_set(table, VALUES(emma), row, NO_ROW, &is_set, &error));
+    CHECK(!is_set);
+    CHECK_OK(waxseal_table_upsert(table, NULL, NULL, row, &error));
+    CHECK_OK(waxseal_table_compare_and_set(table, VALUES(emma), row, NO_ROW, &is_set, &error));
+    CHECK(is_set);
+    CHECK_OK(waxseal_table_compare_and_set(table, VALUES(emma), NO_ROW, row, &is_set, &error));
+    CHECK(is_set);
+    CHECK_OK(waxseal_table_update(table, NULL, NULL, VALUES(emma), CELLS(changes), &error));
+    CHECK_SELECT("Emma: A Novel", table, .limit = 0);
+    CHECK_OK(waxseal_table_delete(table, NULL, NULL, VALUES(emma), &error));
+    CHECK_OK(waxseal_table_delete(table, NULL, NULL, VALUES(emma), &error));
+    CHECK_OK(waxseal_table_insert(table, NULL, &past, row, &error)); /* expired at once */
+    CHECK_SELECT("", table, .limit = 0);
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_table_upsert(table, NULL, &wrong, row, &error));
+    CHECK_FAILS(WAXSEAL_NO_SUCH_NAME, waxseal_table_upsert(table, NULL, NULL, (waxseal_cells_t){(waxseal_cell_t[]){
+        cells[0], cells[3], {.column = SLICE("pages"), .value = I32(1)}}, 3}, &error));
+    end(db, table);
+}
+
+static void schemas_are_described_and_changed(void) {
+    static const waxseal_table_column_t columns[] = {
+        KEY("volume", WAXSEAL_TYPE_TEXT, WAXSEAL_ROLE_PARTITION),
+        KEY("part", WAXSEAL_TYPE_I32, WAXSEAL_ROLE_CLUSTERING_DESCENDING),
+        COLUMN("pages_count", WAXSEAL_TYPE_I32),
+        {.name = SLICE("contents"), .column_type = TYPE(WAXSEAL_TYPE_TEXT), .group = SLICE("pages")},
+        {.name = SLICE("prices"), .column_type = {WAXSEAL_TYPE_LIST, WAXSEAL_TYPE_DECIMAL, 10, 2}, .group = SLICE("shop")},
+    };
+    static const waxseal_table_group_t groups[] = {{SLICE("pages"), true}};
+    const waxseal_table_schema_t schema = {
+        .columns = columns, .column_count = LENGTH(columns), .groups = groups, .group_count = 1, .is_hashed = true,
+        .has_dynamic_columns = true};
+    static const waxseal_table_index_column_t parts[] = {{SLICE("part"), true}, {SLICE("pages_count"), false}};
+    const waxseal_table_index_t index = {
+        .name = SLICE("by_part"), .columns = parts, .column_count = 2, .is_unique = true, .has_missing = true};
+    const waxseal_table_step_t steps[] = {
+        {.kind = WAXSEAL_ALTER_ADD_COLUMN, .name = SLICE("note"), .column_type = TYPE(WAXSEAL_TYPE_JSON)},
+        {.kind = WAXSEAL_ALTER_WIDEN_COLUMN, .name = SLICE("note"), .column_type = TYPE(WAXSEAL_TYPE_TEXT)},
+        {.kind = WAXSEAL_ALTER_RENAME_COLUMN, .name = SLICE("note"), .new_name = SLICE("remark")},
+        {.kind = WAXSEAL_ALTER_ADD_REPEATED_GROUP, .name = SLICE("plates")},
+        {.kind = WAXSEAL_ALTER_DROP_INDEX, .name = SLICE("by_part")},
+    };
+    const waxseal_table_step_t restore = {.kind = WAXSEAL_ALTER_UNDELETE_COLUMN, .name = SLICE("remark")};
+    waxseal_db_t *db = NULL;
+    waxseal_table_t *table = NULL;
+    waxseal_table_description_t *description = NULL;
+    const waxseal_table_schema_t *found = NULL;
+    waxseal_table_index_report_t report;
+    waxseal_bytes_t *bytes = NULL;
+    uint64_t number = 0;
+    CHECK_OK(waxseal_open_memory(NULL, &db, &error));
+    CHECK_OK(waxseal_table_create(db, LIT("corpus.volumes"), &schema, &table, &error));
+    CHECK_OK(waxseal_table_create_index(table, &index, &error));
+    CHECK_FAILS(WAXSEAL_EXISTS, waxseal_table_create_index(table, &index, &error));
+    CHECK_OK(waxseal_table_rebuild_index(table, LIT("by_part"), &error));
+    CHECK_OK(waxseal_table_verify_indexes(table, &report, &error));
+    CHECK_NUMBER(0, report.missing + report.stale + report.damaged);
+    CHECK_OK(waxseal_table_repair_indexes(table, &number, &error));
+    CHECK_NUMBER(1, number);
+    CHECK_OK(waxseal_table_describe(table, 0, &description, &error));
+    found = waxseal_table_description_schema(description);
+    CHECK_NUMBER(LENGTH(columns), found->column_count);
+    for (size_t at = 0; at < found->column_count; at++) {
+        CHECK(!memcmp(found->columns[at].name.data, columns[at].name.data, columns[at].name.len));
+        CHECK(!memcmp(&found->columns[at].column_type, &columns[at].column_type, sizeof columns[at].column_type));
+        CHECK_NUMBER(columns[at].role, found->columns[at].role);
+        CHECK_NUMBER(WAXSEAL_COLUMN_STATE_ACTIVE, found->columns[at].state);
+    }
+    CHECK_BYTES("default", found->columns[0].group);
+    CHECK_BYTES("shop", found->columns[4].group);
+    CHECK_NUMBER(3, found->group_count);
+    CHECK(found->groups[1].is_repeated && !found->groups[2].is_repeated);
+    CHECK_NUMBER(1, found->index_count);
+    CHECK_BYTES("by_part", found->indexes[0].name);
+    CHECK_BYTES("part", found->indexes[0].columns[0].name);
+    CHECK(found->indexes[0].columns[0].is_descending && !found->indexes[0].columns[1].is_descending);
+    CHECK(found->indexes[0].is_unique && found->indexes[0].has_missing && !found->indexes[0].is_building);
+    CHECK(found->is_hashed && found->has_dynamic_columns);
+    CHECK_OK(waxseal_table_description_destroy(description));
+    CHECK_OK(waxseal_table_alter(table, (waxseal_table_alteration_t){steps, LENGTH(steps)}, &error));
+    CHECK_OK(waxseal_table_drop_column(table, LIT("remark"), 1000000000, &error));
+    CHECK_OK(waxseal_table_describe(table, 0, &description, &error));
+    found = waxseal_table_description_schema(description);
+    CHECK_NUMBER(0, found->index_count);
+    CHECK_BYTES("remark", found->columns[5].name);
+    CHECK_NUMBER(WAXSEAL_COLUMN_STATE_TENTATIVE, found->columns[5].state);
+    CHECK(found->columns[5].deadline_micros > 0);
+    CHECK_OK(waxseal_table_schema_version(table, &number, &error));
+    CHECK_NUMBER(found->version, number);
+    CHECK_OK(waxseal_table_description_destroy(description));
+    CHECK_OK(waxseal_table_alter(table, (waxseal_table_alteration_t){&restore, 1}, &error));
+    CHECK_OK(waxseal_table_drop_column(table, LIT("remark"), 1000000000, &error));
+    CHECK_OK(waxseal_table_drop_column(table, LIT("remark"), 1000000000, &error));
+    CHECK_OK(waxseal_table_purge_columns(table, &bytes, &error));
+    CHECK_BYTES("{\"columns\":[\"remark\"],\"held\":[],\"files\":0}", waxseal_bytes_slice(bytes));
+    CHECK_OK(waxseal_bytes_destroy(bytes));
+    CHECK_OK(waxseal_table_describe(table, 1, &description, &error));
+    CHECK_OK(waxseal_table_description_destroy(description));
+    CHECK(waxseal_table_description_schema(description) == NULL);
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_table_describe(table, 1000, &description, &error));
+    CHECK_OK(waxseal_table_rename(db, LIT("corpus.volumes"), LIT("corpus.books"), &error));
+    CHECK_OK(waxseal_table_name(table, &bytes, &error));
+    CHECK_BYTES("corpus.books", waxseal_bytes_slice(bytes));
+    CHECK_OK(waxseal_bytes_destroy(bytes));
+    CHECK_OK(waxseal_table_names(db, &bytes, &error));
+    CHECK_NUMBER(sizeof "corpus.books", waxseal_bytes_slice(bytes).len);
+    CHECK_OK(waxseal_bytes_destroy(bytes));
+    CHECK_OK(waxseal_table_drop(db, LIT("corpus.books"), &error));
+    CHECK_FAILS(WAXSEAL_NO_SUCH_NAME, waxseal_table_drop(db, LIT("corpus.books"), &error));
+    end(db, table);
+}
+
+static void entries_of_groups_are_cells(void) {
+    static const waxseal_table_column_t columns[] = {
+        KEY("volume", WAXSEAL_TYPE_TEXT, WAXSEAL_ROLE_PARTITION),
+        {.name = SLICE("contents"), .column_type = TYPE(WAXSEAL_TYPE_TEXT), .group = SLICE("pages")}};
+    static const waxseal_table_group_t groups[] = {{SLICE("pages"), true}};
+    const waxseal_table_schema_t schema = {.columns = columns, .column_count = 2, .groups = groups, .group_count = 1};
+    const waxseal_value_t key[] = {TEXT("iu.1")};
+    const waxseal_cell_t row[] = {
+        {.column = SLICE("volume"), .value = TEXT("iu.1")},
+        {.column = SLICE("contents"), .group = SLICE("pages"), .entry = SLICE("1"), .value = TEXT("Preface")},
+        {.group = SLICE("pages"), .entry = SLICE("2")},
+    };
+    const waxseal_cell_t changes[] = {{.group = SLICE("pages"), .entry = SLICE("1")}};
+    waxseal_db_t *db = NULL;
+    waxseal_table_t *table = NULL;
+    waxseal_table_rows_t *rows = NULL;
+    waxseal_cells_t found;
+    CHECK_OK(waxseal_open_memory(NULL, &db, &error));
+    CHECK_OK(waxseal_table_create(db, LIT("corpus.volumes"), &schema, &table, &error));
+    CHECK_OK(waxseal_table_insert(table, NULL, NULL, CELLS(row), &error));
+    CHECK_OK(waxseal_table_get(table, NULL, NULL, VALUES(key), &rows, &error));
+    CHECK_OK(waxseal_table_rows_next(rows, &found, &error));
+    CHECK_NUMBER(3, found.count);
+    CHECK_BYTES("contents", found.cells[1].column);
+    CHECK_BYTES("pages", found.cells[1].group);
+    CHECK_BYTES("1", found.cells[1].entry);
+    CHECK_BYTES("Preface", found.cells[1].value.bytes);
+    CHECK_BYTES("", found.cells[2].column);
+    CHECK_BYTES("2", found.cells[2].entry);
+    CHECK_OK(waxseal_table_rows_destroy(rows));
+    CHECK_OK(waxseal_table_update(table, NULL, NULL, VALUES(key), CELLS(changes), &error));
+    CHECK_OK(waxseal_table_get(table, NULL, NULL, VALUES(key), &rows, &error));
+    CHECK_OK(waxseal_table_rows_next(rows, &found, &error));
+    CHECK_NUMBER(2, found.count);
+    CHECK_BYTES("2", found.cells[1].entry);
+    CHECK_OK(waxseal_table_rows_destroy(rows));
+    end(db, table);
+}
+
+static void transactions_commit_rows_together(void) {
+    waxseal_table_t *table, *elsewhere;
+    waxseal_db_t *db = memory(&table), *other = memory(&elsewhere);
+    waxseal_table_transaction_t *transaction = NULL;
+    waxseal_table_rows_t *rows = NULL;
+    waxseal_snapshot_t *snapshot = NULL;
+    const waxseal_value_t emma[] = {TEXT("Austen"), I32(1815)};
+    const waxseal_cell_t changes[] = {{.column = SLICE("title"), .value = TEXT("Emma")}};
+    waxseal_cell_t cells[4];
+    CHECK_OK(waxseal_table_transaction_begin(db, &transaction, &error));
+    CHECK_OK(waxseal_table_insert(table, transaction, NULL, book(cells, "Austen", 1815, NULL, NULL), &error));
+    CHECK_FAILS(WAXSEAL_EXISTS, waxseal_table_insert(table, transaction, NULL, book(cells, "Austen", 1815, "E", NULL), &error));
+    CHECK_OK(waxseal_table_upsert(table, transaction, NULL, book(cells, "Austen", 1813, "Pride", NULL), &error));
+    CHECK_OK(waxseal_table_update(table, transaction, NULL, VALUES(emma), CELLS(changes), &error));
+    CHECK_OK(waxseal_table_get(table, transaction, NULL, VALUES(emma), &rows, &error));
+    check_titles("Emma", rows);
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_table_get(table, NULL, NULL, VALUES(emma), &rows, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_table_get(elsewhere, transaction, NULL, VALUES(emma), &rows, &error));
+    CHECK_OK(waxseal_snapshot_create(db, &snapshot, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_table_get(table, transaction, snapshot, VALUES(emma), &rows, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_table_get(elsewhere, NULL, snapshot, VALUES(emma), &rows, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_table_transaction_commit(transaction, 77, &error));
+    CHECK_OK(waxseal_table_transaction_commit(transaction, WAXSEAL_DURABILITY_SYNC, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_table_get(table, transaction, NULL, VALUES(emma), &rows, &error));
+    CHECK_OK(waxseal_table_transaction_destroy(transaction));
+    CHECK_SELECT("Pride Emma", table, .limit = 0);
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_table_get(table, NULL, snapshot, VALUES(emma), &rows, &error));
+    CHECK_OK(waxseal_snapshot_destroy(snapshot));
+    CHECK_OK(waxseal_table_transaction_begin(db, &transaction, &error));
+    CHECK_OK(waxseal_table_delete(table, transaction, NULL, VALUES(emma), &error));
+    CHECK_OK(waxseal_table_upsert(table, NULL, NULL, book(cells, "Austen", 1815, "Other", NULL), &error));
+    CHECK_FAILS(WAXSEAL_CONFLICT, waxseal_table_transaction_commit(transaction, WAXSEAL_DURABILITY_DEFAULT, &error));
+    CHECK_OK(waxseal_table_transaction_destroy(transaction));
+    CHECK_OK(waxseal_table_transaction_begin(db, &transaction, &error));
+    CHECK_OK(waxseal_table_delete(table, transaction, NULL, VALUES(emma), &error));
+    CHECK_OK(waxseal_table_transaction_rollback(transaction, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_table_transaction_rollback(transaction, &error));
+    CHECK_OK(waxseal_table_transaction_destroy(transaction));
+    CHECK_SELECT("Pride Other", table, .limit = 0);
+    end(db, table);
+    end(other, elsewhere);
+}
+
+/* Each of these values is refused, whatever the column. */
+static void values_that_cannot_be_are_refused(void) {
+    static const waxseal_element_t nested[] = {{.kind = WAXSEAL_TYPE_LIST}}, null[] = {{.kind = WAXSEAL_TYPE_NULL}};
+    const waxseal_value_t values[] = {
+        {.kind = -1},
+        {.kind = 16},
+        {.kind = WAXSEAL_TYPE_BOOL, .integer = 2},
+        I32(INT64_C(1) << 31),
+        {.kind = WAXSEAL_TYPE_DATE, .integer = INT64_MIN},
+        {.kind = WAXSEAL_TYPE_F32, .real = 0.1},
+        {.kind = WAXSEAL_TYPE_F32, .real = 1e300},
+        {.kind = WAXSEAL_TYPE_DECIMAL, .high = INT64_MIN},
+        {.kind = WAXSEAL_TYPE_DECIMAL, .scale = UINT32_MAX},
+        {.kind = WAXSEAL_TYPE_UUID, .bytes = SLICE("short")},
+        {.kind = WAXSEAL_TYPE_TEXT, .bytes = SLICE("\xff")},
+        {.kind = WAXSEAL_TYPE_TEXT, .bytes = {NULL, 1}},
+        {.kind = WAXSEAL_TYPE_BYTES, .bytes = {(const uint8_t *)"a", SIZE_MAX}},
+        {.kind = WAXSEAL_TYPE_LIST, .items = NULL, .item_count = 1},
+        {.kind = WAXSEAL_TYPE_LIST, .items = nested, .item_count = SIZE_MAX},
+        {.kind = WAXSEAL_TYPE_LIST, .items = nested, .item_count = 1},
+        {.kind = WAXSEAL_TYPE_LIST, .items = null, .item_count = 1},
+    };
+    const waxseal_condition_t unconnected[] = {
+        {.kind = WAXSEAL_CONDITION_IS_NULL, .column = SLICE("genre")},
+        {.kind = WAXSEAL_CONDITION_IS_NULL, .column = SLICE("genre")},
+        {.kind = WAXSEAL_CONDITION_AND},
+        {.kind = WAXSEAL_CONDITION_OR},
+        {.kind = WAXSEAL_CONDITION_EQ, .column = SLICE("genre")},
+        {.kind = 12, .column = SLICE("genre")},
+    };
+    waxseal_table_t *table, *none = NULL;
+    waxseal_db_t *db = memory(&table);
+    waxseal_table_rows_t *rows = NULL;
+    waxseal_table_schema_t schema = {.columns = EVERY_TYPE, .column_count = SIZE_MAX};
+    waxseal_table_step_t step = {.kind = 7, .name = SLICE("genre")};
+    waxseal_table_index_t index = {.name = SLICE("none"), .columns = NULL, .column_count = 2};
+    for (size_t at = 0; at < LENGTH(values); at++) {
+        const waxseal_cell_t row[] = {
+            {.column = SLICE("author"), .value = TEXT("a")}, {.column = SLICE("year"), .value = I32(1)},
+            {.column = SLICE("title"), .value = values[at]}};
+        CHECK_FAILS(WAXSEAL_INVALID, waxseal_table_insert(table, NULL, NULL, CELLS(row), &error));
+        CHECK_FAILS(WAXSEAL_INVALID, waxseal_table_get(table, NULL, NULL, (waxseal_value_list_t){&values[at], 1}, &rows, &error));
+    }
+    const struct { size_t first, count; } filters[] = {{0, 2}, {0, 4}, {2, 1}, {3, 1}, {4, 1}, {5, 1}, {0, SIZE_MAX}};
+    for (size_t at = 0; at < LENGTH(filters); at++) {
+        const waxseal_table_select_t select = {.filter = {unconnected + filters[at].first, filters[at].count}};
+        CHECK_FAILS(WAXSEAL_INVALID, waxseal_table_select(table, &select, &rows, &error));
+    }
+    const waxseal_table_select_t selects[] = {
+        {.filter = {NULL, 1}}, {.range = {{3, NO_VALUES}, {0, NO_VALUES}}}, {.columns = NULL, .column_count = 1},
+        {.after = SLICE("nowhere")}};
+    for (size_t at = 0; at < LENGTH(selects); at++)
+        CHECK_FAILS(WAXSEAL_INVALID, waxseal_table_select(table, &selects[at], &rows, &error));
+    CHECK_FAILS(WAXSEAL_NO_SUCH_NAME, waxseal_table_select(table, &(waxseal_table_select_t){.index = SLICE("none")}, &rows, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_table_select(table, NULL, NULL, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_table_insert(table, NULL, NULL, (waxseal_cells_t){NULL, 3}, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_table_insert(table, NULL, NULL, NO_ROW, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_table_create(db, LIT("a.b"), NULL, &none, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_table_create(db, LIT("a.b"), &schema, &none, &error));
+    schema.column_count = 0;
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_table_create(db, LIT("a.b"), &schema, &none, &error));
+    schema.column_count = 1;
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_table_create(db, LIT("ab"), &schema, &none, &error));
+    CHECK_FAILS(WAXSEAL_EXISTS, waxseal_table_create(db, LIT("library.books"), &schema, &none, &error));
+    CHECK_FAILS(WAXSEAL_NO_SUCH_NAME, waxseal_table_open(db, LIT("a.b"), &none, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_table_alter(table, (waxseal_table_alteration_t){&step, 1}, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_table_alter(table, (waxseal_table_alteration_t){NULL, 1}, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_table_create_index(table, &index, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_table_create_index(table, NULL, &error));
+    CHECK_SELECT("", table, .limit = 0);
+    end(db, table);
+}
+
+static void a_table_outlives_its_store(void) {
+    waxseal_table_t *table;
+    waxseal_db_t *db = memory(&table);
+    waxseal_table_rows_t *rows = NULL;
+    waxseal_cells_t row;
+    insert(table, "Austen", 1815, "Emma", NULL);
+    CHECK_OK(waxseal_table_select(table, NULL, &rows, &error));
+    CHECK_OK(waxseal_close(db, &error));
+    CHECK_FAILS(WAXSEAL_CLOSED, waxseal_table_rows_next(rows, &row, &error));
+    CHECK_FAILS(WAXSEAL_CLOSED, waxseal_table_truncate(table, &error));
+    CHECK_OK(waxseal_table_rows_destroy(rows));
+    CHECK_OK(waxseal_table_destroy(table));
+    CHECK_FAILS(WAXSEAL_CLOSED, waxseal_table_truncate(table, &error));
+}
+
+int main(void) {
+    RUN(every_type_returns_as_it_was_written);
+    RUN(rows_are_selected);
+    RUN(rows_are_changed);
+    RUN(schemas_are_described_and_changed);
+    RUN(entries_of_groups_are_cells);
+    RUN(transactions_commit_rows_together);
+    RUN(values_that_cannot_be_are_refused);
+    RUN(a_table_outlives_its_store);
+    return done();
+}
