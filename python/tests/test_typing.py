@@ -12,8 +12,16 @@ import waxseal
 pytest.importorskip("mypy")
 
 PROGRAM = """
+from dataclasses import dataclass
+
 import waxseal
 from waxseal import plyvel
+from waxseal.tables import Row, Tables, column
+
+@dataclass
+class Book:
+    isbn: str
+    year: int | None = None
 
 with waxseal.open("store", "c", durability="sync") as db:
     db[b"a"] = bytearray(b"1")
@@ -35,6 +43,15 @@ with waxseal.open("store", "c", durability="sync") as db:
     with users.table_writer("table") as writer:
         writer.put(b"a", b"1")
     loaded: int = users.ingest(["table"], move=True) + users.bulk_load({b"b": b"2"}) + users.bulk_load([(b"c", b"3")])
+
+    tables = Tables(db)
+    books = tables.create("library.books", Book, partition_key="isbn", dynamic_columns=True)
+    books.insert(Book("1", 1815))
+    book: Book | None = books.get("1")
+    years: list[int | None] = [book.year for book in books.select(where=(column("year") > 1800) & column("year").is_in([1]))]
+    plain: list[Row] = list(tables.table("library.books").select(limit=2).page().rows)
+    some: list[Row] = list(books.select(columns=["year"]))
+    moved: bool = tables.transact(lambda transaction: transaction.update(books, "1", {"year": None}))
 
 old = plyvel.DB("other", create_if_missing=True)
 for key, content in old.iterator(prefix=b"a"):

@@ -130,6 +130,14 @@ class OutOfReachError(Error):
     """The change feed cannot continue at the position: copy the store again, and continue from there."""
 
 
+class NotFoundError(Error, LookupError):
+    """No table, column, group or index has this name."""
+
+
+class ExistsError(Error):
+    """A table, column or index of this name exists, or a row of this key or of these unique values."""
+
+
 OK, NOT_FOUND, TOO_SMALL = 0, 1, 2
 CORRUPTION, INVALID, CLOSED, BUSY, CALLBACK, FILE = -1, -4, -9, -10, -12, -15
 
@@ -150,6 +158,8 @@ CLASSES: Dict[int, Type[Error]] = {
     -14: InterruptedCallError,
     FILE: FileError,
     -16: OutOfReachError,
+    -17: NotFoundError,
+    -18: ExistsError,
 }
 
 #: The class of an error number of a file operation, unless it is `FileError`.
@@ -174,6 +184,8 @@ _NUMBERS: Dict[int, int] = {
     BUSY: errno.EBUSY,
     -11: errno.ENOMEM,
     -14: errno.EINTR,
+    -17: errno.ENOENT,
+    -18: errno.EEXIST,
 }
 
 VERDICTS: Dict[int, str] = {

@@ -1,0 +1,468 @@
+"""Tables of typed rows: `waxseal.tables`."""
+
+import dataclasses
+import pickle
+import uuid
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Annotated, Dict, List, Optional
+
+import pytest
+
+import waxseal
+from waxseal.tables import EMPTY, Empty, Index, Json, Tables, column
+
+BOOKS = {"author": "text", "year": "i32", "title": "text", "genre": "text"}
+
+
+@pytest.fixture
+def tables():
+    with waxseal.memory() as db:
+        yield Tables(db)
+
+
+@pytest.fixture
+def books(tables):
+    books = tables.create("library.books", BOOKS, partition_key="author", clustering="year")
+    for year, title, genre in [(1811, "Sense", "novel"), (1813, "Pride", None), (1815, "Emma", "novel")]:
+        books.insert({"author": "Austen", "year": year, "title": title, "genre": genre})
+    books.insert({"author": "Shelley", "year": 1818, "title": "Frankenstein", "genre": "horror"})
+    return books
+
+
+def titles(rows) -> str:
+    return " ".join(row["title"] for row in rows)
+
+
+#: The type of a column, and values at its ends.
+VALUES = [
+    ("bytes", [b"", b"a\0b"]),
+    ("text", ["", "Zoë"]),
+    ("bool", [True, False]),
+    ("i32", [-(2**31), 2**31 - 1]),
+    ("i64", [-(2**63), 2**63 - 1]),
+    ("u64", [0, 2**64 - 1]),
+    ("f32", [0.5, float("-inf")]),
+    ("f64", [0.1, float("inf")]),
+    ("decimal(38, 0)", [Decimal(10**38 - 1), Decimal(1 - 10**38)]),
+    ("decimal(38, 38)", [Decimal("-0." + "9" * 38)]),
+    ("decimal(5, 2)", [Decimal("1.50"), Decimal("-999.99"), Decimal(0)]),
+    ("date", [date.min, date(1969, 12, 31), date.max, 2**31 - 1]),
+    (
+        "timestamp",
+        [
+            datetime(1, 1, 1, tzinfo=timezone.utc),
+            datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=timezone.utc),
+            datetime.max.replace(tzinfo=timezone.utc),
+            -(2**63),
+        ],
+    ),
+    ("uuid", [uuid.UUID(int=0), uuid.UUID("00112233-4455-6677-8899-aabbccddeeff")]),
+    ("json", [Json('{"a": [1, null]}'), Json("0")]),
+    ("list<text>", [[], ["a", ""]]),
+    ("list<decimal(5, 2)>", [[Decimal("1.50")]]),
+    ("list<date>", [[date.min, 2**31 - 1]]),
+    ("list<uuid>", [[uuid.UUID(int=7)]]),
+    ("empty", [EMPTY]),
+]
+
+
+@pytest.mark.parametrize("type_, values", VALUES, ids=[type_ for type_, _ in VALUES])
+def test_values_return_as_they_were_written_also_through_arrow_and_parquet(tables, tmp_path, type_, values):
+    table = tables.create("test.values", {"key": "i32", "value": type_}, partition_key="key")
+    rows = [{"key": at, "value": value} for at, value in enumerate(values)] + [{"key": len(values)}]
+    for row in rows:
+        table.insert(row)
+    assert list(table) == rows
+    assert [type(row.get("value")) for row in table] == [type(row.get("value")) for row in rows]
+    if type_ != "list<date>":
+        assert table.get(0) == rows[0]
+    pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+
+    arrow = table.to_arrow()
+    pyarrow.parquet.write_table(arrow, tmp_path / "table.parquet")
+    for name, data in [("test.arrow", arrow), ("test.parquet", pyarrow.parquet.read_table(tmp_path / "table.parquet"))]:
+        copy = tables.create(name, data.schema, partition_key="key")
+        assert [one.type for one in copy.schema.columns] == ["i32", type_]
+        assert copy.from_arrow(data) == len(rows)
+        assert list(copy) == rows
+
+
+@pytest.mark.parametrize(
+    "type_, value, error",
+    [
+        ("bytes", "text", TypeError),
+        ("text", b"bytes", TypeError),
+        ("text", "\ud800", ValueError),
+        ("bool", 1, TypeError),
+        ("i32", 2**31, OverflowError),
+        ("i64", 2**63, OverflowError),
+        ("i64", True, TypeError),
+        ("i64", 1.0, TypeError),
+        ("u64", -1, OverflowError),
+        ("u64", 2**64, OverflowError),
+        ("f32", 1e300, OverflowError),
+        ("f64", 2**53 + 1, OverflowError),
+        ("f64", "1.0", TypeError),
+        ("decimal(5, 2)", Decimal("1.005"), OverflowError),
+        ("decimal(5, 2)", Decimal("1000"), waxseal.InvalidArgument),
+        ("decimal(5, 2)", Decimal("1E+999999"), OverflowError),
+        ("decimal(5, 2)", Decimal("nan"), OverflowError),
+        ("decimal(5, 2)", 1.5, TypeError),
+        ("date", datetime(2000, 1, 1, tzinfo=timezone.utc), TypeError),
+        ("timestamp", datetime(2000, 1, 1), ValueError),
+        ("timestamp", date(2000, 1, 1), TypeError),
+        ("uuid", "0" * 32, TypeError),
+        ("json", "{", waxseal.InvalidArgument),
+        ("json", float("nan"), ValueError),
+        ("list<i32>", [None], ValueError),
+        ("list<i32>", [2**31], OverflowError),
+        ("list<i32>", "ab", TypeError),
+        ("empty", True, TypeError),
+    ],
+)
+def test_values_that_do_not_fit_are_refused(tables, type_, value, error):
+    table = tables.create("test.values", {"key": "i32", "value": type_}, partition_key="key")
+    with pytest.raises(error):
+        table.insert({"key": 0, "value": value})
+    assert len(table) == 0
+
+
+def test_objects_are_written_as_json_and_floats_are_rounded(tables):
+    table = tables.create("test.values", {"key": "i32", "json": "json", "f32": "f32", "f64": "f64"}, partition_key="key")
+    table.insert({"key": 0, "json": {"a": [1, "é"]}, "f32": 0.1, "f64": 3})
+    row = table.get(0)
+    assert row["json"].load() == {"a": [1, "é"]} and isinstance(row["json"], str)
+    assert row["f32"] != 0.1 and abs(row["f32"] - 0.1) < 1e-8 and row["f64"] == 3.0
+
+
+def test_rows_are_selected(books, tables):
+    assert titles(books) == "Sense Pride Emma Frankenstein" and len(books) == 4
+    assert titles(books.select(prefix="Austen", start=1813)) == "Pride Emma"
+    assert titles(books.select(prefix=("Austen",), start=1811, stop=1815, include_start=False, include_stop=True)) == "Pride Emma"
+    assert titles(books.select(start="B")) == "Frankenstein"
+    assert titles(books.select(reverse=True, limit=2)) == "Frankenstein Emma"
+    assert titles(books.select(limit=0)) == "" and books.select(limit=0).count() == 0
+    genre, year = column("genre"), column("year")
+    assert titles(books.select(where=genre.is_null())) == "Pride"
+    assert titles(books.select(where=(genre == "novel") & (year > 1811))) == "Emma"
+    assert titles(books.select(where=~(genre == "novel") | (year <= 1811))) == "Sense Frankenstein"
+    assert titles(books.select(where=year.is_in([1813, 1818]))) == "Pride Frankenstein"
+    assert titles(books.select(where=year.is_in([]))) == ""
+    assert books.select(prefix="Austen", columns="year").count() == 3
+    assert list(books.select(prefix=("Austen", 1815), columns=["title"])) == [{"title": "Emma"}]
+    assert list(books.select(prefix=("Austen", 1815), columns=[])) == [{}]
+    with pytest.raises(TypeError, match="is_null"):
+        genre == None  # noqa: B015, E711
+    with pytest.raises(TypeError, match="&"):
+        books.select(where=genre.is_null() and genre.is_not_null())
+    with pytest.raises(waxseal.NotFoundError):
+        list(books.select(where=column("pages") > 1))
+    with pytest.raises(OverflowError):
+        list(books.select(where=year > 2**40))
+    hashed = tables.create("test.hashed", {"a": "text", "b": "i32"}, partition_key="a", clustering="-b", hashed=True)
+    for at in range(3):
+        hashed.insert({"a": "x", "b": at})
+    assert [row["b"] for row in hashed.select(prefix="x", start=1)] == [2, 1]
+    with pytest.raises(waxseal.InvalidArgument):
+        list(hashed.select(start="a"))
+    assert hashed.select(start="a", full_scan=True).count() == 3
+
+
+def test_pages_follow_each_other(books):
+    first = books.select(limit=3).page()
+    assert titles(first.rows) == "Sense Pride Emma" and isinstance(first.next, bytes)
+    second = books.select(limit=3, after=first.next).page()
+    assert titles(second.rows) == "Frankenstein" and second.next is None
+    assert [titles(rows) for rows in books.select(reverse=True).pages(3)] == ["Frankenstein Emma Pride", "Sense"]
+    assert [titles(rows) for rows in books.select().pages(2)] == ["Sense Pride", "Emma Frankenstein"]
+    for wrong in (None, 0):
+        with pytest.raises(ValueError):
+            books.select(limit=wrong).page()
+    with pytest.raises(waxseal.InvalidArgument):
+        books.select(limit=1, after=b"elsewhere").page()
+
+
+def test_rows_are_changed(books):
+    emma = ("Austen", 1815)
+    assert books.update(emma, {"title": "Emma: A Novel", "genre": None}, durability="sync")
+    assert books.get(emma) == {"author": "Austen", "year": 1815, "title": "Emma: A Novel"}
+    assert not books.update(("Austen", 1900), {"title": "None"}) and ("Austen", 1900) not in books
+    assert books.update(emma, {"genre": "novel"}, where=column("genre").is_null())
+    assert not books.update(emma, {"genre": "other"}, where=column("genre").is_null())
+    row = books.get(emma)
+    assert not books.compare_and_set(emma, {**row, "genre": "other"}, None)
+    assert books.compare_and_set(emma, row, {**row, "genre": "other"})
+    assert books.compare_and_set(emma, {**row, "genre": "other"}, None) and emma not in books
+    assert books.compare_and_set(emma, None, row) and books.get(emma) == row
+    with pytest.raises(waxseal.ExistsError) as raised:
+        books.insert(row)
+    assert raised.value.errno and "library.books" in str(raised.value)
+    books.upsert({"author": "Austen", "year": 1815})
+    assert books.get(emma) == {"author": "Austen", "year": 1815}
+    books.delete(emma)
+    assert books.get(emma) is None and books.get(emma, 7) == 7
+    books.delete_range("Austen", start=1813)
+    books.delete_partition("Shelley")
+    assert titles(books) == "Sense"
+    books.truncate()
+    assert not list(books) and bool(books)
+    for wrong in ({"author": "A"}, {"author": "A", "year": 1, "pages": 2}, {"author": "A", "year": None}):
+        with pytest.raises(waxseal.Error):
+            books.insert(wrong)
+    with pytest.raises(TypeError):
+        books.insert(["A", 1])
+
+
+def test_rows_expire(books, tables):
+    books.insert({"author": "A", "year": 1}, expires=timedelta(0))
+    books.insert({"author": "A", "year": 2}, expires=datetime(2001, 1, 1, tzinfo=timezone.utc))
+    books.insert({"author": "A", "year": 3}, expires=timedelta(days=1))
+    assert [row["year"] for row in books.select(prefix="A")] == [3]
+    notes = tables.create("test.notes", {"key": "i32", "draft": "text"}, partition_key="key", groups={"drafts": ["draft"]})
+    notes.insert({"key": 1, "draft": "a"}, group_expires={"drafts": timedelta(0)})
+    assert notes.get(1) == {"key": 1}
+    with pytest.raises(waxseal.NotFoundError):
+        notes.insert({"key": 2}, group_expires={"none": timedelta(1)})
+
+
+@dataclasses.dataclass
+class Volume:
+    id: uuid.UUID
+    price: Annotated[Decimal, "decimal(10, 2)"]
+    title: Optional[str] = None
+    tags: Optional[List[str]] = None
+    public: Optional[Empty] = None
+    pages: Dict[str, Dict[str, str]] = dataclasses.field(default_factory=dict)
+
+
+def test_dataclasses_are_rows(tables):
+    volumes = tables.create(
+        "corpus.volumes", Volume, partition_key="id", repeated_groups={"pages": {"text": str, "number": "i32"}}
+    )
+    assert {one.name: one.type for one in volumes.schema.columns}["price"] == "decimal(10, 2)"
+    volume = Volume(uuid.uuid4(), Decimal("9.50"), tags=["a"], public=EMPTY, pages={"1": {"text": "Preface"}, "2": {}})
+    volumes.insert(volume)
+    assert volumes.get(volume.id) == volume and list(volumes) == [volume]
+    assert volumes.update(volume.id, {"pages": {"1": {"number": 7}, "2": None, "3": {}}})
+    again = tables.table("corpus.volumes", Volume)
+    found = again.get(volume.id)
+    assert found is not None and found.pages == {"1": {"text": "Preface", "number": 7}}
+    assert list(again.select(columns=["title"])) == [{}]
+    assert again.compare_and_set(volume.id, found, None) and len(again) == 0
+
+    @dataclasses.dataclass
+    class Other:
+        id: uuid.UUID
+        price_in_euro: int
+
+    with pytest.raises(TypeError, match="price_in_euro"):
+        tables.table("corpus.volumes", Other)
+    with pytest.raises(TypeError):
+        tables.table("corpus.volumes", int)
+    with pytest.raises(ValueError):
+        volumes.to_arrow()
+
+
+def test_dynamic_columns_have_the_types_of_their_values(tables):
+    table = tables.create("test.dynamic", {"key": "i32"}, partition_key="key", dynamic_columns=True)
+    row = {
+        "key": 1, "a": b"1", "b": "2", "c": True, "d": 4, "e": 2**64 - 1, "f": 0.5, "g": Decimal("1.50"), "h": date(2000, 1, 1),
+        "i": datetime(2000, 1, 1, tzinfo=timezone.utc), "j": uuid.UUID(int=1), "k": Json("[]"), "l": [1, 2], "m": EMPTY,
+    }
+    table.insert(row)
+    assert table.get(1) == row
+    assert {name: type(value) for name, value in table.get(1).items()} == {name: type(value) for name, value in row.items()}
+    with pytest.raises(TypeError):
+        table.insert({"key": 2, "a": object()})
+
+
+def test_schemas_change(tables, books):
+    same = tables.table("library.books")
+    books.alter(rename={"title": "name"}, widen={"genre": "bytes"}, add={"pages": "i32"}, add_in={"text": {"contents": str}})
+    same.alter(widen={"pages": "f64"})
+    books.update(("Austen", 1815), {"pages": 0.1, "contents": "Emma Woodhouse"})
+    assert same.get(("Austen", 1815))["pages"] == 0.1
+    schema = same.schema
+    assert [one.name for one in schema.columns] == ["author", "year", "name", "genre", "pages", "contents"]
+    assert (schema.columns[5].group, schema.columns[1].role, schema.version) == ("text", "clustering", 3)
+    books.drop_column("pages", timedelta(days=2))
+    dropped = same.schema.dropped[0]
+    assert (dropped.name, dropped.state) == ("pages", "tentative")
+    assert timedelta(days=1) < dropped.deadline - datetime.now(timezone.utc) < timedelta(days=3)
+    assert "pages" not in same.get(("Austen", 1815))
+    books.alter(undelete=["pages"])
+    assert same.get(("Austen", 1815))["pages"] == 0.1
+    books.drop_column("pages", timedelta.max)
+    books.drop_column("pages")
+    assert books.purge_columns().columns == ["pages"] and books.schema.dropped == []
+    assert books.schema_at(1).columns[2].name == "title" and books.schema_at(100) is None
+    for change, error in [
+        ({"add": {"genre": "text"}}, waxseal.ExistsError),
+        ({"rename": {"none": "some"}}, waxseal.NotFoundError),
+        ({"widen": {"year": "i64"}}, waxseal.InvalidArgument),
+        ({"add": {"list": "list<list<text>>"}}, ValueError),
+    ]:
+        with pytest.raises(error):
+            books.alter(**change)
+    tables.rename("library.books", "library.volumes")
+    assert books.name == "library.volumes" and tables.names() == ["library.volumes"] and "library.books" not in tables
+    tables.drop("library.volumes")
+    with pytest.raises(waxseal.NotFoundError):
+        tables.table("library.volumes")
+
+
+def test_indexes_are_built_read_and_checked(books):
+    books.create_index(Index("by_genre", ["genre", "-year"]))
+    assert books.schema.indexes == [Index("by_genre", ["genre", "-year"])]
+    assert titles(books.select(index="by_genre", prefix="novel")) == "Emma Sense"
+    assert titles(books.select(index="by_genre", start="horror", stop="i")) == "Frankenstein"
+    report = books.verify_indexes()
+    assert report.clean and (report.rows, report.entries) == (4, 3)
+    with pytest.raises(waxseal.ExistsError):
+        books.create_index(Index("by_genre_only", ["genre"], unique=True))
+    books.create_index(Index("by_title", "title", unique=True, with_missing=True))
+    with pytest.raises(waxseal.ExistsError, match="by_title"):
+        books.insert({"author": "Other", "year": 1, "title": "Emma"})
+    books.rebuild_index("by_title")
+    assert books.repair_indexes() == 2
+    books.drop_index("by_title")
+    with pytest.raises(waxseal.NotFoundError):
+        list(books.select(index="by_title"))
+
+
+def test_transactions_commit_rows_together(tables):
+    accounts = tables.create("bank.accounts", {"name": "text", "balance": "i64"}, partition_key="name")
+    for name, balance in [("alice", 100), ("bob", 0)]:
+        accounts.insert({"name": name, "balance": balance})
+    runs = []
+
+    def move(transaction):
+        balances = {name: transaction.get(accounts, name)["balance"] for name in ("alice", "bob")}
+        if not runs:
+            accounts.update("bob", {"balance": 1})  # another commit, and a conflict
+        runs.append(balances)
+        transaction.update(accounts, "alice", {"balance": balances["alice"] - 40})
+        transaction.update(accounts, "bob", {"balance": balances["bob"] + 40})
+        return balances["bob"]
+
+    assert tables.transact(move) == 1 and len(runs) == 2
+    assert [row["balance"] for row in accounts] == [60, 41]
+    with pytest.raises(ZeroDivisionError), tables.transaction() as transaction:
+        transaction.delete(accounts, "alice")
+        1 / 0
+    with tables.transaction(durability="sync") as transaction:
+        transaction.insert(accounts, {"name": "carol"})
+        with pytest.raises(waxseal.ExistsError):
+            transaction.insert(accounts, {"name": "alice"})
+        transaction.upsert(accounts, {"name": "bob", "balance": 7}, expires=timedelta(days=1))
+        assert accounts.get("carol") is None
+    with pytest.raises(waxseal.InvalidArgument):
+        transaction.commit()
+    assert [row["name"] for row in accounts] == ["alice", "bob", "carol"]
+    with pytest.raises(waxseal.ConflictError), tables.transaction() as transaction:
+        transaction.get(accounts, "alice")
+        accounts.delete("alice")
+        transaction.delete(accounts, "bob")
+    assert accounts.load([{"name": str(at)} for at in range(2500)]) == 2500
+    assert len(accounts) == 2502
+
+
+def test_rows_are_there_again(path):
+    with waxseal.open(path) as db:
+        books = Tables(db).create("library.books", BOOKS, partition_key="author", clustering="year")
+        books.insert({"author": "Austen", "year": 1815, "title": "Emma"})
+        snapshot, rows = db.snapshot(), iter(books)
+        books.truncate()
+        assert titles(books.select(snapshot=snapshot)) == "Emma"
+        assert books.get(("Austen", 1815), snapshot=snapshot)["title"] == "Emma"
+        with waxseal.memory() as other, pytest.raises(waxseal.InvalidArgument):
+            books.get(("Austen", 1815), snapshot=other.snapshot())
+        books.insert({"author": "Austen", "year": 1815, "title": "Emma"})
+    for call in (lambda: list(books), lambda: next(rows), books.truncate, lambda: books.schema):
+        with pytest.raises(waxseal.ClosedError):
+            call()
+    with waxseal.open(path, "r") as db:
+        books = Tables(db).table("library.books")
+        assert titles(books) == "Emma"
+        for call in (books.truncate, lambda: Tables(db).drop("library.books"), lambda: books.alter(add={"a": "i32"})):
+            with pytest.raises(waxseal.ReadOnlyError):
+                call()
+        for thing in (books, Tables(db)):
+            with pytest.raises(TypeError):
+                pickle.dumps(thing)
+
+
+def test_arrow_columns_that_can_lose_anything_are_refused(tables):
+    pa = pytest.importorskip("pyarrow")
+    types = {
+        "key": "i32", "f32": "f32", "f64": "f64", "timestamp": "timestamp", "date": "date", "i64": "i64", "text": "text",
+        "decimal": "decimal(5, 2)", "uuid": "uuid", "empty": "empty", "list": "list<i32>",
+    }
+    table = tables.create("test.arrow", types, partition_key="key")
+
+    def load(name, values, type_):
+        return table.from_arrow(pa.table({"key": pa.array(range(len(values)), pa.int32()), name: pa.array(values, type_)}), replace=True)
+
+    for name, values, type_ in [
+        ("f32", [0.5], pa.float64()),
+        ("f64", [1], pa.int64()),
+        ("timestamp", [1], pa.timestamp("us")),
+        ("timestamp", [1], pa.timestamp("us", "Europe/Paris")),
+        ("date", [1], pa.date64()),
+        ("i64", [1.0], pa.float64()),
+        ("text", [b"a"], pa.binary()),
+        ("decimal", [1.5], pa.float64()),
+        ("uuid", [b"a"], pa.binary()),
+        ("list", [[1.0]], pa.list_(pa.float64())),
+        ("list", [1], pa.int64()),
+    ]:
+        with pytest.raises(TypeError, match=name):
+            load(name, values, type_)
+    for name, values, type_ in [
+        ("timestamp", [1], pa.timestamp("ns", "UTC")),
+        ("timestamp", [2**62], pa.timestamp("s", "UTC")),
+        ("i64", [2**63], pa.uint64()),
+        ("decimal", [Decimal("1.005")], pa.decimal128(10, 3)),
+        ("decimal", [1000], pa.int32()),
+        ("empty", [False], pa.bool_()),
+        ("list", [[1, None]], pa.list_(pa.int32())),
+        ("list", [[2**40]], pa.list_(pa.int64())),
+        ("none", [1], pa.int64()),
+    ]:
+        with pytest.raises(ValueError, match=name):
+            load(name, values, type_)
+    assert len(table) == 0
+    for name, values, type_, found in [
+        ("f64", [1, None], pa.int16(), 1.0),
+        ("i64", [7], pa.uint64(), 7),
+        ("timestamp", [1], pa.timestamp("ms", "UTC"), datetime(1970, 1, 1, 0, 0, 0, 1000, tzinfo=timezone.utc)),
+        ("decimal", [Decimal("1.500")], pa.decimal128(10, 3), Decimal("1.50")),
+        ("text", ["a"], pa.dictionary(pa.int8(), pa.large_string()), "a"),
+        ("list", [[1], None, [2, 3]], pa.large_list(pa.int8()), [1]),
+        ("uuid", [b"\0" * 16], pa.uuid(), uuid.UUID(int=0)),
+        ("text", [None], pa.null(), None),
+    ]:
+        assert load(name, values, type_) == len(values)
+        assert table.get(0).get(name) == found
+        table.truncate()
+    for kind in (pa.duration("s"), pa.timestamp("us"), pa.struct([("a", pa.int8())])):
+        with pytest.raises(TypeError, match="a"):
+            tables.create("test.other", pa.schema([("a", kind)]), partition_key="a")
+    made = tables.create("test.other", pa.schema([("a", pa.uint8()), ("b", pa.list_(pa.uuid()))]), partition_key="a")
+    assert [one.type for one in made.schema.columns] == ["i32", "list<uuid>"]
+
+
+def test_arrow_consumers_read_selects(books):
+    pa = pytest.importorskip("pyarrow")
+    arrow = pa.table(books.select(columns=["title", "author"], reverse=True))
+    assert arrow.column_names == ["title", "author"]
+    assert arrow.column("title").to_pylist() == ["Frankenstein", "Emma", "Pride", "Sense"]
+    assert pa.table(books).num_rows == 4
+    batches = list(books.select().arrow_reader(batch_rows=3))
+    assert [batch.num_rows for batch in batches] == [3, 1]
+    assert books.select(limit=0).to_arrow().num_rows == 0
+    duckdb = pytest.importorskip("duckdb")
+    rows = books.select(where=column("genre") == "novel").to_arrow()
+    assert duckdb.sql("select max(year) from rows").fetchall() == [(1815,)]

@@ -1,0 +1,250 @@
+"""Rows of tables as Arrow, through pyarrow.
+
+| column | Arrow |
+|---|---|
+| `bytes`, `text`, `bool` | binary, string, bool |
+| `i32`, `i64`, `u64`, `f32`, `f64` | int32, int64, uint64, float, double |
+| `decimal(p, s)` | decimal128(p, s) |
+| `date`, `timestamp` | date32, timestamp[us, UTC] |
+| `uuid`, `json` | fixed_size_binary[16], string |
+| `list<T>` | list, whose elements are not null |
+| `empty` | bool: true or null |
+
+A field has the type of its column as the metadata `waxseal.type`, so that a table is made again from Arrow or Parquet
+with the same types.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional
+from uuid import UUID
+
+from . import _abi, _c
+from ._row_values import EMPTY, ColumnType, Json, column_type, read_value
+
+#: The metadata of a field that names the type of its column.
+_TYPE = b"waxseal.type"
+
+
+def _pyarrow() -> Any:
+    try:
+        return importlib.import_module("pyarrow")
+    except ImportError as error:
+        raise ImportError("rows as Arrow need pyarrow: pip install pyarrow") from error
+
+
+def _arrow_type(type_: ColumnType) -> Any:
+    """Returns the Arrow type of a column."""
+    pa = _pyarrow()
+    if type_.kind == _abi.WAXSEAL_TYPE_DECIMAL:
+        return pa.decimal128(type_.precision, type_.scale)
+    if type_.kind == _abi.WAXSEAL_TYPE_LIST:
+        return pa.list_(pa.field("item", _arrow_type(type_.items), nullable=False))
+    return {
+        _abi.WAXSEAL_TYPE_BYTES: pa.binary,
+        _abi.WAXSEAL_TYPE_TEXT: pa.string,
+        _abi.WAXSEAL_TYPE_BOOL: pa.bool_,
+        _abi.WAXSEAL_TYPE_I32: pa.int32,
+        _abi.WAXSEAL_TYPE_I64: pa.int64,
+        _abi.WAXSEAL_TYPE_U64: pa.uint64,
+        _abi.WAXSEAL_TYPE_F32: pa.float32,
+        _abi.WAXSEAL_TYPE_F64: pa.float64,
+        _abi.WAXSEAL_TYPE_DATE: pa.date32,
+        _abi.WAXSEAL_TYPE_TIMESTAMP: lambda: pa.timestamp("us", "UTC"),
+        _abi.WAXSEAL_TYPE_UUID: lambda: pa.binary(16),
+        _abi.WAXSEAL_TYPE_JSON: pa.string,
+        _abi.WAXSEAL_TYPE_EMPTY: pa.bool_,
+    }[type_.kind]()
+
+
+def _cell(value: Any, type_: ColumnType) -> Any:
+    """Returns what an Arrow array of a column is built from: numbers for dates and times, which Python's cannot hold in
+    all years."""
+    if type_.kind in (_abi.WAXSEAL_TYPE_DATE, _abi.WAXSEAL_TYPE_TIMESTAMP):
+        return value.integer
+    if type_.kind in (_abi.WAXSEAL_TYPE_UUID, _abi.WAXSEAL_TYPE_JSON):
+        content = _c.bytes_of(value.bytes)
+        return content if type_.kind == _abi.WAXSEAL_TYPE_UUID else content.decode("utf-8")
+    if type_.kind == _abi.WAXSEAL_TYPE_EMPTY:
+        return True
+    if type_.kind == _abi.WAXSEAL_TYPE_LIST:
+        return [_cell(value.items[at], type_.items) for at in range(value.item_count)]
+    return read_value(value)
+
+
+def reader(types: Mapping[str, ColumnType], rows: Iterable[Any], batch_rows: int) -> Any:
+    """Returns a reader of pyarrow over rows that the library lends."""
+    if batch_rows < 1:
+        raise ValueError(f"batch_rows is {batch_rows}, which is no number of rows")
+    pa = _pyarrow()
+    fields = [pa.field(name, _arrow_type(type_), metadata={_TYPE: str(type_)}) for name, type_ in types.items()]
+    schema = pa.schema(fields)
+    named = {name.encode("utf-8"): (at, type_) for at, (name, type_) in enumerate(types.items())}
+
+    def batches() -> Iterator[Any]:
+        columns: List[List[Any]] = [[] for _ in fields]
+        count = 0
+        for row in rows:
+            for column in columns:
+                column.append(None)
+            for at in range(row.count):
+                cell = row.cells[at]
+                found = None if cell.group.len else named.get(_c.bytes_of(cell.column))
+                if found is not None:
+                    columns[found[0]][-1] = _cell(cell.value, found[1])
+            count += 1
+            if count == batch_rows:
+                yield pa.record_batch([pa.array(column, field.type) for column, field in zip(columns, fields)], schema)
+                columns, count = [[] for _ in fields], 0
+        if count:
+            yield pa.record_batch([pa.array(column, field.type) for column, field in zip(columns, fields)], schema)
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def column_types(schema: Any) -> Optional[Dict[str, ColumnType]]:
+    """Returns the types of the columns of an Arrow schema; None for anything else."""
+    if not hasattr(schema, "__arrow_c_schema__"):
+        return None
+    pa = _pyarrow()
+    return {field.name: _column_type(pa, field) for field in pa.schema(schema)}
+
+
+def _column_type(pa: Any, field: Any) -> ColumnType:
+    """Returns the type of a column that holds every value of an Arrow field."""
+    named = (field.metadata or {}).get(_TYPE)
+    if named is not None:
+        return column_type(named.decode("utf-8"))
+    types, kind = pa.types, field.type
+    if types.is_dictionary(kind):
+        return _column_type(pa, pa.field(field.name, kind.value_type))
+    if isinstance(kind, pa.BaseExtensionType):
+        name = {"arrow.uuid": "uuid", "arrow.json": "json"}.get(kind.extension_name)
+        return column_type(name) if name else _column_type(pa, pa.field(field.name, kind.storage_type))
+    if types.is_decimal(kind) and 0 <= kind.scale <= kind.precision <= 38:
+        return column_type(f"decimal({kind.precision}, {kind.scale})")
+    if _is_list(types, kind):
+        return column_type(f"list<{_column_type(pa, kind.value_field)}>")
+    for name, kinds in (
+        ("bool", (types.is_boolean,)),
+        ("i32", (types.is_int8, types.is_int16, types.is_int32, types.is_uint8, types.is_uint16)),
+        ("i64", (types.is_int64, types.is_uint32)),
+        ("u64", (types.is_uint64,)),
+        ("f32", (types.is_float16, types.is_float32)),
+        ("f64", (types.is_float64,)),
+        ("text", (types.is_string, types.is_large_string, types.is_string_view)),
+        ("bytes", (types.is_binary, types.is_large_binary, types.is_fixed_size_binary, types.is_binary_view)),
+        ("date", (types.is_date32, types.is_date64)),
+    ):
+        if any(is_it(kind) for is_it in kinds):
+            return column_type(name)
+    if types.is_timestamp(kind) and _is_utc(kind.tz):
+        return column_type("timestamp")
+    raise TypeError(f"column {field.name!r}: no column of a table holds every value of {kind}")
+
+
+def _is_utc(zone: Optional[str]) -> bool:
+    return zone in ("UTC", "Etc/UTC", "Z", "+00:00")
+
+
+def _is_list(types: Any, kind: Any) -> bool:
+    checks = ("is_list", "is_large_list", "is_fixed_size_list", "is_list_view", "is_large_list_view")
+    return any(getattr(types, check)(kind) for check in checks if hasattr(types, check))
+
+
+def _loses_nothing(pa: Any, kind: Any, type_: ColumnType) -> bool:
+    """True if a checked cast from an Arrow type fails for each value that the column cannot hold."""
+    types = pa.types
+    if isinstance(kind, pa.BaseExtensionType):
+        wanted = {_abi.WAXSEAL_TYPE_UUID: "arrow.uuid", _abi.WAXSEAL_TYPE_JSON: "arrow.json"}.get(type_.kind)
+        return bool(kind.extension_name == wanted)
+    if types.is_dictionary(kind):
+        return _loses_nothing(pa, kind.value_type, type_)
+    if type_.kind == _abi.WAXSEAL_TYPE_LIST:
+        return _is_list(types, kind) and _loses_nothing(pa, kind.value_type, type_.items)
+    is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    is_integer, is_decimal = types.is_integer(kind), types.is_decimal(kind)
+    fits = {
+        _abi.WAXSEAL_TYPE_BYTES: types.is_binary(kind)
+        or types.is_large_binary(kind)
+        or types.is_fixed_size_binary(kind)
+        or types.is_binary_view(kind),
+        _abi.WAXSEAL_TYPE_TEXT: is_text,
+        _abi.WAXSEAL_TYPE_JSON: is_text,
+        _abi.WAXSEAL_TYPE_BOOL: types.is_boolean(kind),
+        _abi.WAXSEAL_TYPE_EMPTY: types.is_boolean(kind),
+        _abi.WAXSEAL_TYPE_I32: is_integer,
+        _abi.WAXSEAL_TYPE_I64: is_integer,
+        _abi.WAXSEAL_TYPE_U64: is_integer,
+        _abi.WAXSEAL_TYPE_F32: types.is_float16(kind) or types.is_float32(kind),
+        _abi.WAXSEAL_TYPE_F64: types.is_floating(kind) or (is_integer and kind.bit_width <= 32),
+        _abi.WAXSEAL_TYPE_DECIMAL: is_integer or is_decimal,
+        _abi.WAXSEAL_TYPE_DATE: types.is_date32(kind),
+        _abi.WAXSEAL_TYPE_TIMESTAMP: types.is_timestamp(kind) and _is_utc(kind.tz),
+        _abi.WAXSEAL_TYPE_UUID: types.is_fixed_size_binary(kind) and kind.byte_width == 16,
+    }
+    return bool(fits[type_.kind]) or types.is_null(kind)
+
+
+def rows(data: Any, types: Mapping[str, ColumnType]) -> Iterator[Dict[str, Any]]:
+    """Returns the rows of an Arrow stream. Columns that can lose anything are refused before the first row."""
+    pa = _pyarrow()
+    source = pa.RecordBatchReader.from_stream(data) if hasattr(data, "__arrow_c_stream__") else None
+    if source is None:
+        batch = pa.record_batch(data)
+        source = pa.RecordBatchReader.from_batches(batch.schema, [batch])
+    names = source.schema.names
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            raise ValueError(f"the data have two columns {name!r}")
+        if name not in types:
+            raise ValueError(f"the table has no column {name!r}")
+        kind, type_ = source.schema.field(at).type, types[name]
+        if not _loses_nothing(pa, kind, type_):
+            raise TypeError(f"column {name!r}: {kind} may lose something as {type_}")
+    return _rows(pa, source, types)
+
+
+def _rows(pa: Any, source: Any, types: Mapping[str, ColumnType]) -> Iterator[Dict[str, Any]]:
+    names = source.schema.names
+    for batch in source:
+        columns = [_objects(pa, batch.column(at), name, types[name]) for at, name in enumerate(names)]
+        for values in zip(*columns):
+            yield {name: value for name, value in zip(names, values) if value is not None}
+
+
+def _objects(pa: Any, array: Any, name: str, type_: ColumnType) -> List[Any]:
+    """Returns the objects of an Arrow array, as a table takes them."""
+    try:
+        if isinstance(array.type, pa.BaseExtensionType):
+            array = array.storage
+        if pa.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        exact = array.cast(_arrow_type(type_))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise ValueError(f"column {name!r}: {error}") from None
+    return _python(pa, exact, name, type_)
+
+
+def _python(pa: Any, array: Any, name: str, type_: ColumnType) -> List[Any]:
+    if type_.kind == _abi.WAXSEAL_TYPE_DATE:
+        return list(array.view(pa.int32()).to_pylist())
+    if type_.kind == _abi.WAXSEAL_TYPE_TIMESTAMP:
+        return list(array.view(pa.int64()).to_pylist())
+    if type_.kind == _abi.WAXSEAL_TYPE_LIST:
+        offsets, items = array.offsets.to_pylist(), _python(pa, array.values, name, type_.items)
+        if any(item is None for item in items):
+            raise ValueError(f"column {name!r}: a list has no nulls")
+        are_valid = array.is_valid().to_pylist()
+        return [items[offsets[at] : offsets[at + 1]] if valid else None for at, valid in enumerate(are_valid)]
+    values = array.to_pylist()
+    if type_.kind == _abi.WAXSEAL_TYPE_UUID:
+        return [None if value is None else UUID(bytes=value) for value in values]
+    if type_.kind == _abi.WAXSEAL_TYPE_JSON:
+        return [None if value is None else Json(value) for value in values]
+    if type_.kind == _abi.WAXSEAL_TYPE_EMPTY:
+        if any(value is False for value in values):
+            raise ValueError(f"column {name!r}: a column without values has no false")
+        return [None if value is None else EMPTY for value in values]
+    return list(values)
