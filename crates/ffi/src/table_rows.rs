@@ -6,6 +6,7 @@ use std::vec::IntoIter;
 use face::StoreId;
 use waxseal_table::{Row, Rows};
 
+use crate::arrow::{ArrowArrayStream, stream_of};
 use crate::bytes::{give as give_bytes, waxseal_bytes_t};
 use crate::declare::destroy;
 use crate::error::calls;
@@ -111,6 +112,26 @@ calls! {
             None => next.set(std::ptr::null_mut()),
         }
         give(rows, store, Rest::Found(page.rows.into_iter()))
+    }
+
+    /// Reads the rows of a select as an Arrow C stream, with a column for each column of the table, or for those that the
+    /// select names, in their order. A null `select` is all rows. Repeated groups and dynamic columns have no place in a
+    /// stream. A field has the type of its column as metadata `waxseal.type`, and every column may be null.
+    ///
+    /// Types: large binary, large string (text and json), bool, int32, int64, uint64, float, double, decimal128, date32,
+    /// timestamp in microseconds and UTC, fixed size binary of 16 bytes (uuid), large list, and bool for `empty` (true or
+    /// null). Batches end and damage is reported as by `waxseal_scan_arrow`.
+    ///
+    /// Thread-safe; the stream is used by one thread at a time. On success the caller owns `*stream` and frees it with
+    /// its `release`. Errors: as of `waxseal_table_select`; `WAXSEAL_INVALID` if no column is named, one twice, or one
+    /// that has no place in a stream.
+    fn waxseal_table_scan_arrow(
+        table: *const waxseal_table_t, lend select: *const waxseal_table_select_t, batch_rows: usize, batch_bytes: usize,
+        out stream: *mut ArrowArrayStream,
+    ) {
+        let (select, stream) = (select?, stream.needed("stream")?);
+        stream.set(on(table, |table| stream_of(table, select, batch_rows, batch_bytes))?);
+        Ok(())
     }
 
     /// Counts the rows of a select, which are all read. A null `select` is all rows.

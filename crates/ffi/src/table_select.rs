@@ -116,7 +116,7 @@ pub(crate) struct CallerSelect {
     index: String,
     prefix: Vec<Value>,
     range: (Bound<Vec<Value>>, Bound<Vec<Value>>),
-    columns: Option<Vec<String>>,
+    pub(crate) columns: Option<Vec<String>>,
     filter: Option<Filter>,
     after: Vec<u8>,
     limit: u64,
@@ -138,6 +138,14 @@ impl CallerSelect {
             limit: 0,
             is_reverse: false,
             is_full_scan: false,
+        }
+    }
+
+    /// Returns the snapshot of the select, or one of the current state.
+    pub(crate) fn snapshot(&self, table: &Table) -> Result<Snapshot> {
+        match self.snapshot.is_null() {
+            true => Ok(table.db().snapshot()),
+            false => at_snapshot(table, self.snapshot, |snapshot| Ok(snapshot.clone())),
         }
     }
 

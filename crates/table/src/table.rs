@@ -57,6 +57,11 @@ impl Table {
         Ok(self.state.layout()?.record.schema.clone())
     }
 
+    /// Returns the schema at a snapshot of the store. Errors: `NotFound` if the table did not exist.
+    pub fn schema_at(&self, snapshot: &Snapshot) -> Result<Schema> {
+        self.state.layout_at(snapshot).map(|layout| layout.record.schema.clone()).map_err(|error| self.named(error))
+    }
+
     /// Returns the version of the present schema. Errors: as for [`schema`](Table::schema).
     pub fn schema_version(&self) -> Result<u64> {
         Ok(self.state.layout()?.record.schema.version)

@@ -99,6 +99,9 @@ impl Number for u8 {}
 impl Number for i32 {}
 impl Number for i64 {}
 impl Number for u64 {}
+impl Number for i128 {}
+impl Number for f32 {}
+impl Number for f64 {}
 
 #[cfg(test)]
 mod tests {

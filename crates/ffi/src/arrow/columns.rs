@@ -8,7 +8,7 @@
 //! ```
 
 use std::collections::TryReserveError;
-use std::ffi::{CStr, c_void};
+use std::ffi::{CStr, CString, c_void};
 use std::ptr::null;
 
 use face::Row;
@@ -160,14 +160,14 @@ impl Filling {
 }
 
 /// Memory that an array owns until it is released. A consumer may move children out of it, and release them separately.
-struct ArrayMemory {
+pub(super) struct ArrayMemory {
     _buffers: Vec<Option<ColumnBuffer>>,
     addresses: Vec<*const c_void>,
     children: Vec<*mut ArrowArray>,
 }
 
 impl ArrayMemory {
-    fn array(
+    pub(super) fn array(
         length: i64,
         null_count: i64,
         buffers: Vec<Option<ColumnBuffer>>,
@@ -219,23 +219,39 @@ unsafe extern "C" fn release_array(array: *mut ArrowArray) {
 pub(super) fn schema(columns: &[Column]) -> ArrowSchema {
     let children = columns.iter().map(|column| {
         let flags = if *column == Column::Seal { NULLABLE } else { 0 };
-        HeldSchema::schema(column.format(), column.name(), flags, Vec::new())
+        SchemaMemory::schema(column.format().into(), column.name().into(), None, flags, Vec::new())
     });
-    HeldSchema::schema(c"+s", c"", 0, children.collect())
+    SchemaMemory::structure(children.collect())
 }
 
-/// Memory that a schema owns until it is released; its texts are static.
-struct HeldSchema {
+/// Memory that a schema owns until it is released.
+pub(super) struct SchemaMemory {
+    format: CString,
+    name: CString,
+    metadata: Option<Vec<u8>>,
     children: Vec<*mut ArrowSchema>,
 }
 
-impl HeldSchema {
-    fn schema(format: &'static CStr, name: &'static CStr, flags: i64, children: Vec<ArrowSchema>) -> ArrowSchema {
+impl SchemaMemory {
+    /// Returns the schema of batches with these columns.
+    pub(super) fn structure(children: Vec<ArrowSchema>) -> ArrowSchema {
+        SchemaMemory::schema(c"+s".into(), c"".into(), None, 0, children)
+    }
+
+    /// Returns a schema, which its owner must release. `metadata` is in the encoding of the specification.
+    pub(super) fn schema(
+        format: CString,
+        name: CString,
+        metadata: Option<Vec<u8>>,
+        flags: i64,
+        children: Vec<ArrowSchema>,
+    ) -> ArrowSchema {
         let children = children.into_iter().map(|child| Box::into_raw(Box::new(child))).collect();
-        let mut held = Box::new(HeldSchema { children });
+        let mut held = Box::new(SchemaMemory { format, name, metadata, children });
         ArrowSchema {
-            format: format.as_ptr(),
-            name: name.as_ptr(),
+            format: held.format.as_ptr(),
+            name: held.name.as_ptr(),
+            metadata: held.metadata.as_ref().map_or(null(), |bytes| bytes.as_ptr().cast()),
             flags,
             n_children: held.children.len() as i64,
             children: held.children.as_mut_ptr(),
@@ -247,15 +263,15 @@ impl HeldSchema {
 }
 
 /// # Safety
-/// `schema` is null, or was made by `HeldSchema::schema` and possibly moved.
+/// `schema` is null, or was made by `SchemaMemory::schema` and possibly moved.
 unsafe extern "C" fn release_schema(schema: *mut ArrowSchema) {
     // SAFETY: as the caller promises.
     let Some(schema) = (unsafe { schema.as_mut() }) else { return };
     if schema.release.take().is_none() {
         return;
     }
-    // SAFETY: `private_data` is the box that `HeldSchema::schema` leaked, and it is taken back once.
-    let held = unsafe { Box::from_raw(schema.private_data.cast::<HeldSchema>()) };
+    // SAFETY: `private_data` is the box that `SchemaMemory::schema` leaked, and it is taken back once.
+    let held = unsafe { Box::from_raw(schema.private_data.cast::<SchemaMemory>()) };
     for child in held.children {
         // SAFETY: as in `release_array`.
         unsafe {

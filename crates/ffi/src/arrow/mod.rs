@@ -1,4 +1,4 @@
-//! Scans as Arrow streams: rows in columns, which Arrow consumers use without another copy.
+//! Scans and selects as Arrow streams: rows in columns, which Arrow consumers use without another copy.
 //!
 //! In:     a family or a snapshot of it, a range, the selected columns.
 //! Out:    a `struct ArrowArrayStream` of batches with the columns `key`, `value`, `seqno` and `seal`.
@@ -13,6 +13,9 @@ mod buffer;
 mod columns;
 mod scan;
 mod stream;
+mod table_columns;
+mod table_scan;
 
 pub use abi::{ArrowArray, ArrowArrayStream, ArrowSchema};
 pub use scan::*;
+pub(crate) use table_scan::stream_of;

@@ -98,13 +98,17 @@ fn scan(
     place: Out<'_, ArrowArrayStream>,
 ) -> Result<()> {
     let place = place.needed("stream")?;
-    let or = |said: usize, default: usize, most: usize| if said == 0 { default } else { said.min(most) };
-    let limits =
-        Limits { rows: or(batch_rows, BATCH_ROWS, MOST_ROWS), bytes: or(batch_bytes, BATCH_BYTES, MOST_BYTES) };
+    let limits = limits_of(batch_rows, batch_bytes);
     let cursor = with(family, |family| {
         read(snapshot, || Ok(family.cursor_in(range.clone())), |snapshot| Ok(snapshot.cursor_in(family, range.clone())))
     })?;
     cursor.check()?;
     place.set(streamed(RowSource::new(cursor, columns, limits)));
     Ok(())
+}
+
+/// Returns the limits of batches; 0 is the default.
+pub(super) fn limits_of(batch_rows: usize, batch_bytes: usize) -> Limits {
+    let or = |said: usize, default: usize, most: usize| if said == 0 { default } else { said.min(most) };
+    Limits { rows: or(batch_rows, BATCH_ROWS, MOST_ROWS), bytes: or(batch_bytes, BATCH_BYTES, MOST_BYTES) }
 }

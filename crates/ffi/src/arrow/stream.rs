@@ -11,7 +11,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{null, null_mut};
 
-use face::{Cursor, Error, ErrorKind};
+use face::{Cursor, Error, ErrorKind, StoreId};
 
 use super::abi::{ArrowArray, ArrowArrayStream, ArrowSchema};
 use super::columns::{Column, RowBatch, schema};
@@ -25,6 +25,21 @@ pub(super) struct Limits {
     pub(super) rows: usize,
     /// Bytes of keys and values; the row that reaches the limit is the last.
     pub(super) bytes: usize,
+}
+
+/// Rows in batches.
+pub(super) trait BatchSource: Send {
+    /// Returns the store of the rows.
+    fn store(&self) -> StoreId;
+
+    /// Returns the schema of the batches.
+    fn schema(&self) -> ArrowSchema;
+
+    /// Returns the next rows; a released array at the end.
+    fn next_array(&mut self) -> Result<ArrowArray>;
+
+    /// Lets all further calls fail with this error.
+    fn fail(&mut self, error: Error);
 }
 
 /// The rows of a cursor, in batches.
@@ -50,20 +65,6 @@ enum StreamPosition {
 impl RowSource {
     pub(super) fn new(cursor: Cursor, columns: Vec<Column>, limits: Limits) -> RowSource {
         RowSource { cursor, place: StreamPosition::Before, columns, limits, before: (0, 0) }
-    }
-
-    /// Runs `act`, unless this is a callback of the store. Discards its result if the store's comparator has failed by
-    /// then.
-    fn guarded<T>(&mut self, act: impl FnOnce(&mut RowSource) -> face::Result<T>) -> Result<T> {
-        let store = self.cursor.store();
-        if is_inside() {
-            refuse_reentry(Some(store))?;
-        }
-        let watch = OrderGuard(|| Some(store));
-        check(&watch.0)?;
-        let outcome = act(self);
-        check(&watch.0)?;
-        Ok(outcome?)
     }
 
     /// Returns the next rows; `None` at the end.
@@ -117,6 +118,37 @@ impl RowSource {
     }
 }
 
+impl BatchSource for RowSource {
+    fn store(&self) -> StoreId {
+        self.cursor.store()
+    }
+
+    fn schema(&self) -> ArrowSchema {
+        schema(&self.columns)
+    }
+
+    fn next_array(&mut self) -> Result<ArrowArray> {
+        Ok(self.next()?.map_or(ArrowArray::released(), RowBatch::into_array))
+    }
+
+    fn fail(&mut self, error: Error) {
+        self.place = StreamPosition::Failed(error);
+    }
+}
+
+/// Runs `act`, unless this is a callback of the store. Discards its result if the store's comparator has failed by then.
+fn guarded<T>(source: &mut dyn BatchSource, act: impl FnOnce(&mut dyn BatchSource) -> Result<T>) -> Result<T> {
+    let store = source.store();
+    if is_inside() {
+        refuse_reentry(Some(store))?;
+    }
+    let watch = OrderGuard(|| Some(store));
+    check(&watch.0)?;
+    let outcome = act(source);
+    check(&watch.0)?;
+    outcome
+}
+
 /// Adds the row under the cursor to the batch; false if there is none.
 fn take(cursor: &Cursor, batch: &mut RowBatch) -> face::Result<bool> {
     let Some(row) = cursor.row()? else { return Ok(false) };
@@ -125,18 +157,19 @@ fn take(cursor: &Cursor, batch: &mut RowBatch) -> face::Result<bool> {
 }
 
 #[cold]
-fn no_memory(_: TryReserveError) -> Error {
+pub(super) fn no_memory(_: TryReserveError) -> Error {
     Error::io("making a batch of rows", io::ErrorKind::OutOfMemory.into())
 }
 
 /// Memory that a stream owns until it is released.
 struct StreamMemory {
-    source: RowSource,
+    source: Box<dyn BatchSource>,
     message: Option<CString>,
 }
 
 /// Converts a source to a stream, which its owner must release.
-pub(super) fn streamed(source: RowSource) -> ArrowArrayStream {
+pub(super) fn streamed(source: impl BatchSource + 'static) -> ArrowArrayStream {
+    let source = Box::new(source);
     ArrowArrayStream {
         get_schema: Some(get_schema),
         get_next: Some(get_next),
@@ -158,7 +191,7 @@ const EINVAL: c_int = 22;
 unsafe fn answer<T>(
     of: *mut ArrowArrayStream,
     out: *mut T,
-    act: impl FnOnce(&mut RowSource) -> face::Result<T>,
+    act: impl FnOnce(&mut dyn BatchSource) -> Result<T>,
 ) -> c_int {
     // SAFETY: as the caller promises; `private_data` is the box of `streamed` as long as `release` is set.
     let held = unsafe {
@@ -171,10 +204,10 @@ unsafe fn answer<T>(
         held.message = Some(c"where is the answer to go? the pointer is null".to_owned());
         return EINVAL;
     }
-    let outcome = catch_unwind(AssertUnwindSafe(|| held.source.guarded(act)));
+    let outcome = catch_unwind(AssertUnwindSafe(|| guarded(&mut *held.source, act)));
     let outcome = outcome.unwrap_or_else(|_| {
         let error = Error::invalid("a bug in waxseal: it panicked while reading");
-        held.source.place = StreamPosition::Failed(error.clone());
+        held.source.fail(error.clone());
         Err(unwound().unwrap_or(Failure::Engine(error)))
     });
     match outcome {
@@ -203,12 +236,12 @@ fn number_of(failure: &Failure) -> c_int {
 
 unsafe extern "C" fn get_schema(of: *mut ArrowArrayStream, out: *mut ArrowSchema) -> c_int {
     // SAFETY: the consumer follows the specification.
-    unsafe { answer(of, out, |source| Ok(schema(&source.columns))) }
+    unsafe { answer(of, out, |source| Ok(source.schema())) }
 }
 
 unsafe extern "C" fn get_next(of: *mut ArrowArrayStream, out: *mut ArrowArray) -> c_int {
     // SAFETY: the consumer follows the specification.
-    unsafe { answer(of, out, |source| Ok(source.next()?.map_or(ArrowArray::released(), RowBatch::into_array))) }
+    unsafe { answer(of, out, |source| source.next_array()) }
 }
 
 /// The text belongs to the stream, and is valid until the stream's next call.

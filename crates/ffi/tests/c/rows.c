@@ -432,6 +432,80 @@ static void transactions_commit_rows_together(void) {
     end(other, elsewhere);
 }
 
+/* The Arrow formats of `EVERY_TYPE`. */
+static const char *const FORMATS[] = {
+    "U", "Z", "b", "i", "l", "L", "f", "g", "d:38,2", "tdD", "tsu:UTC", "w:16", "U", "+L", "b"};
+
+static void a_select_is_an_arrow_stream(void) {
+    static const waxseal_element_t items[] = {TEXT("a"), TEXT("bc")};
+    const waxseal_table_schema_t schema = {.columns = EVERY_TYPE, .column_count = LENGTH(EVERY_TYPE)};
+    const waxseal_cell_t row[] = {
+        {.column = SLICE("key"), .value = TEXT("k2")},
+        {.column = SLICE("bool"), .value = {.kind = WAXSEAL_TYPE_BOOL, .integer = 1}},
+        {.column = SLICE("i32"), .value = I32(-7)},
+        {.column = SLICE("decimal"), .value = {.kind = WAXSEAL_TYPE_DECIMAL, .scale = 1, .high = -1, .integer = -15}},
+        {.column = SLICE("list"), .value = {.kind = WAXSEAL_TYPE_LIST, .items = items, .item_count = 2}},
+        {.column = SLICE("empty"), .value = {.kind = WAXSEAL_TYPE_EMPTY}},
+    };
+    const waxseal_slice_t names[] = {SLICE("i32"), SLICE("key"), SLICE("i32")}, unknown[] = {SLICE("none")};
+    const waxseal_table_select_t wrong[] = {
+        {.columns = names, .column_count = 3}, {.columns = names, .column_count = 0}, {.columns = unknown, .column_count = 1}};
+    const waxseal_table_select_t two = {.columns = names, .column_count = 2, .is_reverse = true};
+    waxseal_db_t *db = NULL;
+    waxseal_table_t *table = NULL;
+    struct ArrowArrayStream stream;
+    struct ArrowSchema types;
+    struct ArrowArray batch;
+    CHECK_OK(waxseal_open_memory(NULL, &db, &error));
+    CHECK_OK(waxseal_table_create(db, LIT("test.types"), &schema, &table, &error));
+    CHECK_OK(waxseal_table_insert(table, NULL, NULL, (waxseal_cells_t){(waxseal_cell_t[]){{.column = SLICE("key"), .value = TEXT("k")}}, 1}, &error));
+    CHECK_OK(waxseal_table_insert(table, NULL, NULL, CELLS(row), &error));
+    CHECK_OK(waxseal_table_scan_arrow(table, NULL, 0, 0, &stream, &error));
+    CHECK_NUMBER(0, stream.get_schema(&stream, &types));
+    CHECK_NUMBER(LENGTH(FORMATS), types.n_children);
+    for (size_t at = 0; at < LENGTH(FORMATS); at++) {
+        CHECK(!strcmp(FORMATS[at], types.children[at]->format));
+        CHECK(!memcmp(EVERY_TYPE[at].name.data, types.children[at]->name, EVERY_TYPE[at].name.len + 1));
+    }
+    CHECK(!memcmp("waxseal.type", types.children[13]->metadata + 8, 12));
+    CHECK(!memcmp("list<text>", types.children[13]->metadata + 24, 10));
+    CHECK(!strcmp("U", types.children[13]->children[0]->format) && !(types.children[13]->children[0]->flags & ARROW_FLAG_NULLABLE));
+    types.release(&types);
+    CHECK_NUMBER(0, stream.get_next(&stream, &batch));
+    CHECK_OK(waxseal_table_truncate(table, &error));
+    CHECK_NUMBER(2, batch.length);
+    const int64_t *keys = batch.children[0]->buffers[1];
+    CHECK(keys[0] == 0 && keys[1] == 1 && keys[2] == 3 && !memcmp("kk2", batch.children[0]->buffers[2], 3));
+    CHECK(batch.children[0]->buffers[0] == NULL && batch.children[0]->null_count == 0);
+    CHECK_NUMBER(1, batch.children[3]->null_count);
+    CHECK_NUMBER(2, *(const uint8_t *)batch.children[3]->buffers[0]);
+    CHECK_NUMBER(2, *(const uint8_t *)batch.children[2]->buffers[1]);
+    CHECK_NUMBER(-7, ((const int32_t *)batch.children[3]->buffers[1])[1]);
+    CHECK(((const int64_t *)batch.children[8]->buffers[1])[2] == -150 && ((const int64_t *)batch.children[8]->buffers[1])[3] == -1);
+    CHECK(((const int64_t *)batch.children[13]->buffers[1])[1] == 0 && ((const int64_t *)batch.children[13]->buffers[1])[2] == 2);
+    CHECK(!memcmp("abc", batch.children[13]->children[0]->buffers[2], 3));
+    CHECK_NUMBER(2, *(const uint8_t *)batch.children[14]->buffers[1]);
+    batch.release(&batch);
+    CHECK_NUMBER(0, stream.get_next(&stream, &batch));
+    CHECK(batch.release == NULL);
+    stream.release(&stream);
+    CHECK_OK(waxseal_table_insert(table, NULL, NULL, CELLS(row), &error));
+    CHECK_OK(waxseal_table_insert(table, NULL, NULL, (waxseal_cells_t){(waxseal_cell_t[]){{.column = SLICE("key"), .value = TEXT("k")}}, 1}, &error));
+    CHECK_OK(waxseal_table_scan_arrow(table, &two, 1, 0, &stream, &error));
+    CHECK_NUMBER(0, stream.get_next(&stream, &batch));
+    CHECK(batch.length == 1 && batch.n_children == 2 && *(const int32_t *)batch.children[0]->buffers[1] == -7);
+    batch.release(&batch);
+    for (size_t at = 0; at < LENGTH(wrong); at++) {
+        struct ArrowArrayStream none;
+        CHECK_FAILS(WAXSEAL_INVALID, waxseal_table_scan_arrow(table, &wrong[at], 0, 0, &none, &error));
+    }
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_table_scan_arrow(table, NULL, 0, 0, NULL, &error));
+    end(db, table);
+    CHECK(stream.get_next(&stream, &batch) != 0);
+    CHECK_SAYS("closed", stream.get_last_error(&stream));
+    stream.release(&stream);
+}
+
 /* Each of these values is refused, whatever the column. */
 static void values_that_cannot_be_are_refused(void) {
     static const waxseal_element_t nested[] = {{.kind = WAXSEAL_TYPE_LIST}}, null[] = {{.kind = WAXSEAL_TYPE_NULL}};
@@ -527,6 +601,7 @@ int main(void) {
     RUN(schemas_are_described_and_changed);
     RUN(entries_of_groups_are_cells);
     RUN(transactions_commit_rows_together);
+    RUN(a_select_is_an_arrow_stream);
     RUN(values_that_cannot_be_are_refused);
     RUN(a_table_outlives_its_store);
     return done();
