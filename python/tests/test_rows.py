@@ -261,8 +261,8 @@ def test_dataclasses_are_rows(tables):
         tables.table("corpus.volumes", Other)
     with pytest.raises(TypeError):
         tables.table("corpus.volumes", int)
-    with pytest.raises(ValueError):
-        volumes.to_arrow()
+    with pytest.raises(waxseal.InvalidArgument):
+        volumes.select().__arrow_c_stream__()
 
 
 def test_dynamic_columns_have_the_types_of_their_values(tables):
@@ -462,7 +462,11 @@ def test_arrow_consumers_read_selects(books):
     assert pa.table(books).num_rows == 4
     batches = list(books.select().arrow_reader(batch_rows=3))
     assert [batch.num_rows for batch in batches] == [3, 1]
-    assert books.select(limit=0).to_arrow().num_rows == 0
+    with pytest.raises(ValueError):
+        books.select().arrow_reader(batch_rows=0)
+    empty = books.select(limit=0).to_arrow()
+    assert empty.num_rows == 0 and empty.column_names == ["author", "year", "title", "genre"]
+    assert books.select(limit=2).to_arrow().num_rows == 2
     duckdb = pytest.importorskip("duckdb")
     rows = books.select(where=column("genre") == "novel").to_arrow()
     assert duckdb.sql("select max(year) from rows").fetchall() == [(1815,)]

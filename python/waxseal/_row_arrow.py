@@ -1,33 +1,24 @@
-"""Rows of tables as Arrow, through pyarrow.
+"""Arrow schemas as types of columns, and Arrow streams as rows of tables, through pyarrow.
 
-| column | Arrow |
-|---|---|
-| `bytes`, `text`, `bool` | binary, string, bool |
-| `i32`, `i64`, `u64`, `f32`, `f64` | int32, int64, uint64, float, double |
-| `decimal(p, s)` | decimal128(p, s) |
-| `date`, `timestamp` | date32, timestamp[us, UTC] |
-| `uuid`, `json` | fixed_size_binary[16], string |
-| `list<T>` | list, whose elements are not null |
-| `empty` | bool: true or null |
-
-A field has the type of its column as the metadata `waxseal.type`, so that a table is made again from Arrow or Parquet
-with the same types.
+The library makes the streams of tables (`waxseal_table_scan_arrow`). A field has the type of its column as the metadata
+`waxseal.type`, so that a table is made again from Arrow or Parquet with the same types.
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional
+from typing import Any, Dict, Iterator, List, Mapping, Optional
 from uuid import UUID
 
-from . import _abi, _c
-from ._row_values import EMPTY, ColumnType, Json, column_type, read_value
+from . import _abi
+from ._row_values import EMPTY, ColumnType, Json, column_type
 
 #: The metadata of a field that names the type of its column.
 _TYPE = b"waxseal.type"
 
 
-def _pyarrow() -> Any:
+def pyarrow() -> Any:
+    """Returns the module pyarrow, which the package does not need otherwise."""
     try:
         return importlib.import_module("pyarrow")
     except ImportError as error:
@@ -35,15 +26,15 @@ def _pyarrow() -> Any:
 
 
 def _arrow_type(type_: ColumnType) -> Any:
-    """Returns the Arrow type of a column."""
-    pa = _pyarrow()
+    """Returns the Arrow type of a column, as the library has it."""
+    pa = pyarrow()
     if type_.kind == _abi.WAXSEAL_TYPE_DECIMAL:
         return pa.decimal128(type_.precision, type_.scale)
     if type_.kind == _abi.WAXSEAL_TYPE_LIST:
-        return pa.list_(pa.field("item", _arrow_type(type_.items), nullable=False))
+        return pa.large_list(pa.field("item", _arrow_type(type_.items), nullable=False))
     return {
-        _abi.WAXSEAL_TYPE_BYTES: pa.binary,
-        _abi.WAXSEAL_TYPE_TEXT: pa.string,
+        _abi.WAXSEAL_TYPE_BYTES: pa.large_binary,
+        _abi.WAXSEAL_TYPE_TEXT: pa.large_string,
         _abi.WAXSEAL_TYPE_BOOL: pa.bool_,
         _abi.WAXSEAL_TYPE_I32: pa.int32,
         _abi.WAXSEAL_TYPE_I64: pa.int64,
@@ -53,61 +44,16 @@ def _arrow_type(type_: ColumnType) -> Any:
         _abi.WAXSEAL_TYPE_DATE: pa.date32,
         _abi.WAXSEAL_TYPE_TIMESTAMP: lambda: pa.timestamp("us", "UTC"),
         _abi.WAXSEAL_TYPE_UUID: lambda: pa.binary(16),
-        _abi.WAXSEAL_TYPE_JSON: pa.string,
+        _abi.WAXSEAL_TYPE_JSON: pa.large_string,
         _abi.WAXSEAL_TYPE_EMPTY: pa.bool_,
     }[type_.kind]()
-
-
-def _cell(value: Any, type_: ColumnType) -> Any:
-    """Returns what an Arrow array of a column is built from: numbers for dates and times, which Python's cannot hold in
-    all years."""
-    if type_.kind in (_abi.WAXSEAL_TYPE_DATE, _abi.WAXSEAL_TYPE_TIMESTAMP):
-        return value.integer
-    if type_.kind in (_abi.WAXSEAL_TYPE_UUID, _abi.WAXSEAL_TYPE_JSON):
-        content = _c.bytes_of(value.bytes)
-        return content if type_.kind == _abi.WAXSEAL_TYPE_UUID else content.decode("utf-8")
-    if type_.kind == _abi.WAXSEAL_TYPE_EMPTY:
-        return True
-    if type_.kind == _abi.WAXSEAL_TYPE_LIST:
-        return [_cell(value.items[at], type_.items) for at in range(value.item_count)]
-    return read_value(value)
-
-
-def reader(types: Mapping[str, ColumnType], rows: Iterable[Any], batch_rows: int) -> Any:
-    """Returns a reader of pyarrow over rows that the library lends."""
-    if batch_rows < 1:
-        raise ValueError(f"batch_rows is {batch_rows}, which is no number of rows")
-    pa = _pyarrow()
-    fields = [pa.field(name, _arrow_type(type_), metadata={_TYPE: str(type_)}) for name, type_ in types.items()]
-    schema = pa.schema(fields)
-    named = {name.encode("utf-8"): (at, type_) for at, (name, type_) in enumerate(types.items())}
-
-    def batches() -> Iterator[Any]:
-        columns: List[List[Any]] = [[] for _ in fields]
-        count = 0
-        for row in rows:
-            for column in columns:
-                column.append(None)
-            for at in range(row.count):
-                cell = row.cells[at]
-                found = None if cell.group.len else named.get(_c.bytes_of(cell.column))
-                if found is not None:
-                    columns[found[0]][-1] = _cell(cell.value, found[1])
-            count += 1
-            if count == batch_rows:
-                yield pa.record_batch([pa.array(column, field.type) for column, field in zip(columns, fields)], schema)
-                columns, count = [[] for _ in fields], 0
-        if count:
-            yield pa.record_batch([pa.array(column, field.type) for column, field in zip(columns, fields)], schema)
-
-    return pa.RecordBatchReader.from_batches(schema, batches())
 
 
 def column_types(schema: Any) -> Optional[Dict[str, ColumnType]]:
     """Returns the types of the columns of an Arrow schema; None for anything else."""
     if not hasattr(schema, "__arrow_c_schema__"):
         return None
-    pa = _pyarrow()
+    pa = pyarrow()
     return {field.name: _column_type(pa, field) for field in pa.schema(schema)}
 
 
@@ -189,7 +135,7 @@ def _loses_nothing(pa: Any, kind: Any, type_: ColumnType) -> bool:
 
 def rows(data: Any, types: Mapping[str, ColumnType]) -> Iterator[Dict[str, Any]]:
     """Returns the rows of an Arrow stream. Columns that can lose anything are refused before the first row."""
-    pa = _pyarrow()
+    pa = pyarrow()
     source = pa.RecordBatchReader.from_stream(data) if hasattr(data, "__arrow_c_stream__") else None
     if source is None:
         batch = pa.record_batch(data)

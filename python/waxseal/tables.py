@@ -40,6 +40,8 @@ from typing import (
 )
 
 from . import _abi, _c, _row_arrow
+from ._arrow import ArrowArrayStream
+from ._backend import backend
 from ._errors import BusyError, ConflictError
 from ._options import durability as durability_number
 from ._row_conditions import ColumnName, Condition, column, filter_of
@@ -80,8 +82,6 @@ T = TypeVar("T")
 
 #: Rows of one commit of `Table.load`.
 _LOADED_ROWS = 1000
-#: Rows of a batch that Arrow consumers get.
-_BATCH_ROWS = 8192
 
 
 @dataclasses.dataclass(frozen=True)
@@ -730,23 +730,26 @@ class Select(Generic[R]):
         """Returns the rows as a table of pyarrow, with the types of the table's columns."""
         return self.arrow_reader().read_all()
 
-    def arrow_reader(self, batch_rows: int = _BATCH_ROWS) -> Any:
-        """Returns a reader of pyarrow, whose record batches have `batch_rows` rows. Repeated groups and dynamic columns
-        have no place in it: name other `columns`."""
-        layout = self._table._current()
-        names = self._options.columns
-        if names is None and (layout.repeated or layout.schema.dynamic_columns):
-            raise ValueError("repeated groups and dynamic columns have no place in Arrow: name other columns")
-        wanted = list(layout.types if names is None else names)
-        for name in wanted:
-            if name not in layout.types:
-                raise ValueError(f"the table has no column {name!r} that fits into Arrow")
-        types = {name: layout.types[name] for name in wanted}
-        rows = _Cells(self._table._handles, None if self._options.limit == 0 else self._made("waxseal_table_select"))
-        return _row_arrow.reader(types, rows, batch_rows)
+    def arrow_reader(self, batch_rows: Optional[int] = None) -> Any:
+        """Returns a reader of pyarrow, whose record batches have at most `batch_rows` rows, 65,536 by default. Repeated
+        groups and dynamic columns have no place in it: name other `columns`."""
+        if batch_rows is not None and batch_rows < 1:
+            raise ValueError(f"batch_rows is {batch_rows}, which is no number of rows")
+        return _row_arrow.pyarrow().RecordBatchReader.from_stream(_Batches(self, batch_rows or 0))
 
     def __arrow_c_stream__(self, requested_schema: Optional[object] = None) -> object:
-        return self.arrow_reader().__arrow_c_stream__(requested_schema)
+        """Returns a stream of the rows for an Arrow consumer. A requested schema is ignored."""
+        return self._stream(0)
+
+    def _stream(self, batch_rows: int) -> object:
+        select, layout = self, self._table._current()
+        if self._options.limit == 0:  # in the library, 0 is no limit
+            key = next(one.name for one in layout.schema.columns if one.role == "partition")
+            select = Select(self._table, self._options._replace(limit=None, where=column(key).is_in([])))
+        kept: Kept = []
+        stream, wanted = ArrowArrayStream(), C.byref(select._c(layout, kept))
+        self._table._call("waxseal_table_scan_arrow", wanted, batch_rows, 0, C.addressof(stream))
+        return backend.stream_capsule(C.addressof(stream))
 
     def _made(self, name: str, *places: Any) -> _c.Owned:
         kept: Kept = []
@@ -783,12 +786,23 @@ class Select(Generic[R]):
         return select
 
 
+class _Batches:
+    """The Arrow stream of a select, with a limit of its batches."""
+
+    def __init__(self, select: Select[Any], batch_rows: int) -> None:
+        self._select = select
+        self._batch_rows = batch_rows
+
+    def __arrow_c_stream__(self, requested_schema: Optional[object] = None) -> object:
+        return self._select._stream(self._batch_rows)
+
+
 class _Cells:
     """Iterates over the cells of rows that the library lends, each until the next one."""
 
-    def __init__(self, handles: Handles, rows: Optional[_c.Owned]) -> None:
+    def __init__(self, handles: Handles, rows: _c.Owned) -> None:
         self._handles = handles
-        self._owned = rows
+        self._owned: Optional[_c.Owned] = rows
         self._row = _abi.waxseal_cells_t()
 
     def __iter__(self) -> Self:
