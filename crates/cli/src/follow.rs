@@ -133,7 +133,7 @@ fn sync_directory_of(path: &Path) -> std::io::Result<()> {
 fn release_log(source: &Path, cursor: &str, position: &ChangePosition) -> Result<(), Failure> {
     match Db::builder(source).create_if_missing(false).open() {
         Ok(db) => {
-            db.change_cursor(cursor)?.advance(position.clone())?;
+            db.change_cursor(cursor)?.advance(*position)?;
             Ok(db.close()?)
         }
         Err(error) if matches!(error.kind(), ErrorKind::Locked | ErrorKind::ReadOnly) => Ok(()),
@@ -141,7 +141,7 @@ fn release_log(source: &Path, cursor: &str, position: &ChangePosition) -> Result
     }
 }
 
-/// The copy, and the commit that is applied to it.
+/// A copy that is open, with the commit that is being applied to it.
 struct Followed {
     copy: Db,
     positions: ColumnFamily,
@@ -161,16 +161,16 @@ impl Followed {
             Some(positions) => positions.get(POSITION)?.map(|value| parse(&value)).transpose()?,
             None => None,
         };
-        let changes = match (stored, branch.clone()) {
+        let changes = match (stored, branch) {
             (None, None) => {
                 let text = "the store is no copy: name a directory that does not exist, or a checkpoint of the source";
                 return Err(Failure::usage(text));
             }
             (None, Some(branch)) => source.changes_since(branch).map_err(failure)?,
             (Some((position, known)), branch) => match source.changes_since(position) {
-                // A copy of another copy, which the source itself is.
+                // The copy was copied from the source, which follows a third store.
                 Err(error) if error.kind() == &ErrorKind::OutOfReach && branch.is_some() && branch != known => {
-                    source.changes_since(branch.clone().ok_or_else(|| failure(error))?).map_err(failure)?
+                    source.changes_since(branch.ok_or_else(|| failure(error))?).map_err(failure)?
                 }
                 changes => changes.map_err(failure)?,
             },

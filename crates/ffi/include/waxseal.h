@@ -1654,8 +1654,8 @@ typedef int32_t (*waxseal_merge_fn)(void *context,
 
 /**
  * Collects the items of one value or merge operand: calls `waxseal_property_add_item` for each, and returns
- * `WAXSEAL_OK`. Any other status is a failure: the file is left without the property. All inputs are valid during the
- * call only.
+ * `WAXSEAL_OK`. Any other status, and a call of `waxseal_property_add_item` that fails, is a failure: the file is left
+ * without the property. All inputs are valid during the call only.
  *
  * Called on any thread, concurrently. It must not call the store whose records it gets, nor wait for a thread that
  * writes to it.
@@ -1685,9 +1685,9 @@ typedef struct {
      */
     uint64_t kept_log;
     /**
-     * Of records in files that no version names: value files of memtables; files that are held by iterators, snapshots,
-     * backups or the change feed, wait for their removal, could not be removed, are kept as trash, or were set aside by
-     * a recovery or a repair.
+     * Of records in files that no version names: value files of memtables; files that are held by iterators,
+     * snapshots, backups or the change feed, wait for their removal, could not be removed, are kept as trash, or were
+     * set aside by a recovery or a repair.
      */
     uint64_t obsolete_files;
     /**
@@ -4027,9 +4027,10 @@ int32_t waxseal_family_options_add_table_property(waxseal_family_options_t *opti
 
 /**
  * Adds an item to the property whose function is running on this thread. Items of a file that need more than 4,096
- * bytes together leave the file without the property.
+ * bytes together leave the file without the property. So does an invalid item, a null one with a length, whatever the
+ * function returns: for languages in which a function may be left without an answer, as by the handler of a signal.
  *
- * Thread-safe. Errors: `WAXSEAL_INVALID` outside of such a function.
+ * Thread-safe. Errors: `WAXSEAL_INVALID` outside of such a function, and for an invalid item.
  */
 int32_t waxseal_property_add_item(const uint8_t *item, size_t item_len, waxseal_error_t **error);
 

@@ -144,7 +144,7 @@ impl Catalogue {
     }
 
     /// Returns the seqno of the commit since which the schema has these columns as columns that are being purged. `None`
-    /// if it is not known, as in a plain store.
+    /// in a plain store, which does not know it.
     pub(crate) fn purging_since(&self, id: TableId, columns: &[ColumnId]) -> Result<Option<Seqno>> {
         let is_purging = |column: &Column| column.state == ColumnState::Purging && columns.contains(&column.id);
         let are_purging = |version: &TableRecord| version.schema.columns.iter().filter(|c| is_purging(c)).count();

@@ -148,7 +148,7 @@ impl Table {
             let left = [before, db.oldest_seqnos()?];
             let holds =
                 |of: fn(&OldestSeqnos) -> Option<u64>| left.iter().filter_map(of).any(|seqno| seqno <= purged.through);
-            // What other writers are about to flush goes by itself.
+            // These pass: other writers flush, and the next attempt erases their log.
             let passing = [
                 (is_in_files, "a table"),
                 (holds(|oldest| oldest.memtables), "a memtable, or a cursor over one"),

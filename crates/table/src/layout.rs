@@ -312,7 +312,7 @@ impl Layout {
         self.is_single_record() && self.indexes.is_empty()
     }
 
-    /// Returns an index over visible columns by its name: the one that can be read, if it is also being rebuilt.
+    /// Returns an index over visible columns by its name. While an index is rebuilt, its old entries are read.
     pub(crate) fn index(&self, name: &str) -> Option<&IndexLayout> {
         let is_visible = |index: &&IndexLayout| index.columns.iter().all(|column| self.column(*column).is_active());
         let named = || self.indexes.iter().filter(is_visible).filter(|index| index.info.name == name);

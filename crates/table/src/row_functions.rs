@@ -22,8 +22,8 @@ const IDS_OF_A_PROPERTY: ColumnId = 800;
 /// The number of the last property, which has all greater ids: a family has at most 16 properties.
 const LAST_PROPERTY: u32 = 14;
 
-/// The property of the files of entries: the ids of the indexes that have or had an entry in the file. The key of a
-/// deleted entry has its values, too.
+/// The property of the files of entries. It lists the index of each entry and of each delete of one: the key of a deleted
+/// entry has its values, too.
 pub(crate) const INDEXES: &str = "waxseal index keys";
 
 const FILTER: &str = "waxseal purged columns";

@@ -381,7 +381,7 @@ fn user_xattrs(file: &File) -> io::Result<Xattrs> {
     Ok(xattrs)
 }
 
-/// A file that is written before it has its name.
+/// A file that gets its name when its content is complete.
 struct LocalFile {
     unnamed: Unnamed,
     name: Vec<u8>,

@@ -17,7 +17,7 @@ use crate::progress;
 use crate::store::{dir, existing_store};
 use crate::text;
 
-/// An entry that is not in the copy, and why. The path of damage may not be known.
+/// An entry that is missing in the copy, with the reason. The path of damage may not be known.
 struct Left {
     path: Option<Vec<u8>>,
     reason: String,

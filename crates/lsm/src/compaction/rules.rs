@@ -150,8 +150,8 @@ impl<B: FnMut(&[u8]) -> bool> Rules<B> {
     /// before this seqno count, and the record may be an older version.
     pub fn may_filter(&self, hidden_from: Option<Seqno>) -> bool {
         let oldest = self.snapshots.partition_point(|snapshot| *snapshot < self.seqno);
-        let is_unseen = self.snapshots.get(oldest).is_none_or(|oldest| hidden_from.is_some_and(|from| *oldest >= from));
-        let is_unseen = planted!(FilterIgnoresSnapshots, true, is_unseen);
+        let sees_not = |snapshot: &Seqno| hidden_from.is_some_and(|from| *snapshot >= from);
+        let is_unseen = planted!(FilterIgnoresSnapshots, true, self.snapshots.get(oldest).is_none_or(sees_not));
         (self.is_first || hidden_from.is_some()) && !self.stays && !self.keeps_all && is_unseen
     }
 

@@ -9,7 +9,7 @@ use super::Db;
 use crate::batch::{BatchOperations, Binding};
 use crate::cursor::Cursor;
 use crate::db::catalog::event_log::table_fact;
-use crate::db::jobs::compact::may_have_item;
+use crate::db::jobs::compact_chosen::may_have_item;
 use crate::db::maintenance::bulk_load::{self, BulkLoad};
 use crate::db::maintenance::checkpoint;
 use crate::db::maintenance::examine::{MemoryRef, TableRef, marks_lost};

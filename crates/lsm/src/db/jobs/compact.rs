@@ -60,23 +60,9 @@ use crate::version::{Edit, EditChange, LEVELS, TableMeta};
 /// Debug builds recompute each pick and compare it with the cached one, in stores with at most this many families.
 const MOST_CHECKED: usize = 64;
 
-/// How often a caller's compaction looks for tables that still point into the blob files that it empties: compactions that
-/// ran when it began write such tables.
-const COLLECTING_ROUNDS: usize = 3;
-
-/// Number of searches for an item: the tables that the first one finds are compacted, those that the second one finds are
-/// merged with all newer records. The first round has waited for the compactions before it.
-const SEARCHES: usize = 2;
-
-/// The tables that may have an item of a property, and the ids of the blob files that may have it.
-struct FilesWith {
-    tables: Vec<Arc<TableMeta>>,
-    values: BTreeSet<Uid>,
-}
-
 /// The outcome of one step of a compaction that a caller asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Turn {
+pub(super) enum Turn {
     /// A plan was carried out, or other compactions were waited for.
     Again,
     /// Nothing is left to do.
@@ -285,98 +271,8 @@ impl Compactor {
         Ok(())
     }
 
-    /// Compacts tables that a caller has chosen. Errors: `Invalid` for a number of no table, before anything is compacted,
-    /// and for a table that is quarantined or overlaps such a table.
-    pub(in crate::db) fn compact_tables(
-        &self,
-        family: &Family,
-        numbers: &[u64],
-        step: &dyn Fn() -> bool,
-    ) -> Result<()> {
-        let is_known = |view: &View, number: u64| {
-            view.levels.iter().flat_map(|level| level.tables()).any(|table| table.meta().number == number)
-        };
-        let view = family.open_view()?;
-        if let Some(number) = numbers.iter().find(|number| !is_known(&view, **number)) {
-            return Err(Error::invalid(format!("family {:?} has no table {number}", family.name())));
-        }
-        drop(view);
-        self.compact_each(family, numbers, &BTreeSet::new(), step)
-    }
-
-    /// Compacts the tables that may have an item, and moves all values out of the blob files that may have it.
-    ///
-    /// Two kinds of tables can still have an item that no current record has: those of compactions that began with other
-    /// functions, and tables of old versions whose newer records, or tombstones, are in other tables. These are merged with
-    /// the newer records of their keys.
-    pub(in crate::db) fn compact_with(
-        &self,
-        family: &Family,
-        property: &str,
-        item: &[u8],
-        step: &dyn Fn() -> bool,
-    ) -> Result<()> {
-        for round in 0..SEARCHES {
-            let FilesWith { tables, values } = files_with(&*family.open_view()?, property, item)?;
-            if tables.is_empty() {
-                break;
-            }
-            let mut numbers = Vec::new();
-            for table in tables {
-                match round {
-                    0 => numbers.push(table.number),
-                    _ => {
-                        let bounds = [&table.smallest, &table.largest].map(|key| Bound::Included(key.clone()));
-                        self.compact_range(family, &bounds.into(), step)?;
-                    }
-                }
-            }
-            for _ in 0..COLLECTING_ROUNDS {
-                self.compact_each(family, &numbers, &values, step)?;
-                let view = family.open_view()?;
-                let tables = view.levels.iter().flat_map(|level| level.tables()).map(|table| table.meta());
-                numbers = tables.filter(|meta| points_into(meta, &values)).map(|meta| meta.number).collect();
-            }
-        }
-        Ok(())
-    }
-
-    /// Compacts tables in turn, those that are gone excepted, and moves the values out of these blob files.
-    fn compact_each(
-        &self,
-        family: &Family,
-        numbers: &[u64],
-        chosen: &BTreeSet<Uid>,
-        step: &dyn Fn() -> bool,
-    ) -> Result<()> {
-        for number in numbers {
-            loop {
-                if self.lanes().is_stopping() {
-                    return Err(Error::closed());
-                }
-                if self.catalog().claims.bars_any([*number].into_iter()) {
-                    let name = StoreFileName::Table(*number);
-                    return Err(Error::invalid(format!("{name} is quarantined: repair it first")));
-                }
-                match self
-                    .compact_step_of(family, chosen, step, &|summary, _, _| pick::plan_table(&summary, *number))?
-                {
-                    Turn::Again => {}
-                    Turn::Done => break,
-                    Turn::Blocked => {
-                        let name = StoreFileName::Table(*number);
-                        return Err(Error::invalid(format!(
-                            "{name} waits for a table that it overlaps, which is quarantined or was damaged: repair it first"
-                        )));
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// Makes a plan and carries it out, or waits for the compactions that it waits for.
-    fn compact_step_of(
+    pub(super) fn compact_step_of(
         &self,
         family: &Family,
         chosen: &BTreeSet<Uid>,
@@ -933,34 +829,8 @@ fn stale_files(family: &Family, levels: &TableLevels, thrift: GcPolicy, resting:
 }
 
 /// Returns true if a table points into one of these files.
-fn points_into(meta: &TableMeta, files: &BTreeSet<Uid>) -> bool {
+pub(super) fn points_into(meta: &TableMeta, files: &BTreeSet<Uid>) -> bool {
     meta.values.iter().any(|of| files.contains(&of.file.uid))
-}
-
-/// Finds the files of a view that may have an item of a property.
-fn files_with(view: &View, property: &str, item: &[u8]) -> Result<FilesWith> {
-    let mut found = FilesWith { tables: Vec::new(), values: BTreeSet::new() };
-    for table in view.levels.iter().flat_map(|level| level.tables()) {
-        if may_have_item(table, property, item)? {
-            found.tables.push(table.meta().clone());
-        }
-        let files = table.meta().values.iter().map(|values| &values.file);
-        found.values.extend(files.filter(|file| file.collected.may_have(property, item)).map(|file| file.uid));
-    }
-    Ok(found)
-}
-
-/// Returns true if a table may have this item of a property, itself or in the blob files that it points into. Opens it.
-pub(in crate::db) fn may_have_item(table: &TableHandle, property: &str, item: &[u8]) -> Result<bool> {
-    let in_values = |meta: &TableMeta| meta.values.iter().any(|of| of.file.collected.may_have(property, item));
-    if planted!(ItemsOfValuesForgotten, false, in_values(table.meta())) {
-        return Ok(true);
-    }
-    match table.table() {
-        Ok(open) => Ok(open.properties().collected.may_have(property, item)),
-        Err(error) if error.is_corruption() => Ok(true),
-        Err(error) => Err(error),
-    }
 }
 
 /// Returns the bytes of tables, and of the values that they point to.

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! compact.rs      `Compactor`: merges and drops tables
+//! compact_chosen.rs compactions of tables that a caller has chosen
 //! pick_cache.rs   the next compaction of each family whose tables have not changed
 //! expire.rs       drops expired tables by an edit alone
 //! range_deletes.rs retires range deletes that no table needs
@@ -16,6 +17,7 @@
 //! ```
 
 pub(super) mod compact;
+pub(super) mod compact_chosen;
 pub(super) mod ddl;
 pub(super) mod expire;
 pub(super) mod flush;
