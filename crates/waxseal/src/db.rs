@@ -51,7 +51,8 @@ impl Db {
     }
 
     /// Removes the files of a store, and its directory if that is empty afterwards. Refuses a directory without a
-    /// store, and a store that is open. Files that the engine did not write stay, whatever their names.
+    /// store, and a store that is open. Files that the engine did not write stay, whatever their names. Errors:
+    /// `Invalid`; `Locked`; `Io` if a file cannot be read or removed.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {

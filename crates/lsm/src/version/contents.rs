@@ -277,11 +277,12 @@ pub fn try_is_a_stores(fs: &dyn Fs, dir: &Path, name: StoreFileName) -> std::io:
 }
 
 /// Returns our files in the directory of a store, or in the remains of one. Symbolic links are left out, and so are
-/// files of other programs under our names.
+/// files of other programs under our names. Returns `Io` if a file with one of our names cannot be read.
 pub fn our_files(env: &Env, dir: &Path) -> Result<Vec<StoreFileName>> {
     let entries = env.fs.entries(dir).during(|| format!("list {}", dir.display()))?;
     let names = entries.iter().filter(|entry| entry.is_file).filter_map(|entry| StoreFileName::parse(&entry.name));
-    Ok(names.filter(|name| is_a_stores(&*env.fs, dir, *name)).collect())
+    let is_ours = |name: StoreFileName| try_is_a_stores(&*env.fs, dir, name).during(|| format!("read {name}"));
+    names.filter_map(|name| is_ours(name).map(|is_ours| is_ours.then_some(name)).transpose()).collect()
 }
 
 /// Reads the first bytes of a file: a whole header, or a whole `CURRENT`.

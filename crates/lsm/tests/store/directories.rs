@@ -74,6 +74,24 @@ fn a_directory_of_directories_is_not_empty() {
 }
 
 #[test]
+fn a_destroy_that_succeeds_leaves_no_file() {
+    let (sim, dir) = sim(89);
+    let db = open(&sim, &dir);
+    fill(&db, 0..10, 0);
+    db.close().unwrap();
+    for step in 0.. {
+        let sim = sim.fork();
+        sim.fail_at(sim.steps() + step, Fault::Error(std::io::ErrorKind::PermissionDenied));
+        let destroyed = Db::destroy(&dir, &sim.env(1));
+        let left: Vec<String> = sim.files(&dir).into_iter().filter(|name| name != "LOCK").collect();
+        if !sim.clear_faults() {
+            return;
+        }
+        assert!(destroyed.is_err() || left.is_empty(), "step {step}: {left:?}");
+    }
+}
+
+#[test]
 fn other_files_are_allowed_where_the_caller_says_so() {
     let (sim, dir) = sim(82);
     sim.create_dir_all(&dir).unwrap();

@@ -197,7 +197,8 @@ impl Db {
     }
 
     /// Removes a store that is not open: all of its files, then the directory unless it contains other files. Fails
-    /// with `Invalid` if the directory holds no store, and with `Locked` if the store is open.
+    /// with `Invalid` if the directory holds no store, with `Locked` if the store is open, and with `Io` if a file cannot
+    /// be read or removed.
     pub fn destroy(dir: &Path, env: &Env) -> Result<()> {
         directory::destroy(dir, env)
     }
