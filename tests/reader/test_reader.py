@@ -235,6 +235,22 @@ class Ingested(Golden):
         self.assertEqual((record.seqno, record.companions), (9, [(COMPANION_8, seal.to_bytes(8, "little"))]))
 
 
+class ValueItems(Golden):
+    """Items of a value file in a manifest, tag 49: two tables point into the file, and it has them once."""
+
+    GOLDEN = os.path.join(os.path.dirname(__file__), "../../crates/lsm/tests/golden/value_items.txt")
+
+    def test_the_items_of_a_value_file(self):
+        items = {b"a first": [b"k", b"l"], b"bytes": [b"x", b"z"]}
+        self.assertEqual(self.manifest(self.files).collected, {b"\3" * 16: items})
+
+    def test_a_damaged_item_is_found(self):
+        name = next(name for name in self.files if name.startswith("MANIFEST"))
+        self.files[name][self.files[name].index(b"\1x\1z") + 1] ^= 0x80
+        with self.assertRaises(Damage):
+            self.manifest(self.files)
+
+
 class ChangeFeed(Golden):
     """What is kept for the change feed: a manifest with a change of each kind, and a segment."""
 

@@ -27,6 +27,8 @@ pub mod edit;
 pub mod event_log;
 pub mod family;
 pub mod feed;
+#[cfg(test)]
+mod golden_tests;
 pub mod handle;
 pub mod levels;
 pub mod manifest;
