@@ -39,7 +39,6 @@ mod table_verbs;
 mod text;
 mod times;
 mod tour;
-mod walk;
 
 use std::process::ExitCode;
 

@@ -173,10 +173,7 @@ pub(super) fn copy_entry(
         }
         _ => {
             let mut sink = to.write(path, Some(node))?;
-            read_verified(from, node, &mut |part| match part {
-                Part::Bytes(bytes) => sink.write(bytes),
-                Part::Hole(bytes) => sink.skip(bytes),
-            })?;
+            read_verified(from, node, &mut |part| sink.put(part))?;
             let left = sink.set_xattrs(&xattrs).err();
             make_room()?;
             sink.finish()?;
@@ -184,14 +181,6 @@ pub(super) fn copy_entry(
         }
     }
     Ok(to.set_xattrs(path, &xattrs).err())
-}
-
-/// Adds a part to a digest.
-pub(super) fn add(digester: &mut Digester, part: Part<'_>) {
-    match part {
-        Part::Bytes(bytes) => digester.update(bytes),
-        Part::Hole(bytes) => digester.skip(bytes),
-    }
 }
 
 /// Passes the content of a file in parts, and compares it with the digest of its entry, if it is in a store. Errors:
@@ -206,7 +195,7 @@ fn read_verified(
     };
     let mut digester = Digester::new(if entry.chunk_bytes == 0 { u32::MAX } else { entry.chunk_bytes });
     tree.read(&node.path, &mut |part| {
-        add(&mut digester, part);
+        part.add_to(&mut digester);
         take(part)
     })?;
     match digester.finish() == entry.digest {

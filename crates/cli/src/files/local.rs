@@ -34,7 +34,7 @@ const SHORT_PART: usize = 1 << 14;
 const XATTR_NAMES_BYTES: usize = 65_536;
 const XATTR_VALUE_BYTES: usize = 65_536;
 
-pub(super) struct LocalTree {
+pub(crate) struct LocalTree {
     root: OwnedFd,
     /// The root's path, for messages.
     name: PathBuf,
@@ -49,14 +49,14 @@ const USER_XATTRS: &[u8] = b"user.";
 
 impl LocalTree {
     /// Opens a directory, which may be a symbolic link to one.
-    pub(super) fn open(path: &Path) -> Result<LocalTree, Failure> {
+    pub(crate) fn open(path: &Path) -> Result<LocalTree, Failure> {
         let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| local(path.display(), error))?;
         Ok(LocalTree { root, name: path.to_owned(), cleaned: RefCell::default(), left_out: Vec::new() })
     }
 
     /// Leaves a directory out of lists and walks, if it exists: for instance the store that the tree is copied into.
-    pub(super) fn without(mut self, directory: &Path) -> LocalTree {
+    pub(crate) fn without(mut self, directory: &Path) -> LocalTree {
         self.left_out.extend(rustix::fs::stat(directory).ok().as_ref().map(identity));
         self
     }

@@ -197,8 +197,8 @@ pub(super) fn store_of_url(text: &OsStr) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(bytes.strip_prefix(SCHEME).unwrap_or(bytes)))
 }
 
-/// Returns true if a path is equal to another path or below it.
-pub(super) fn is_within(path: &Path, other: &Path) -> bool {
+/// Returns true if a path is another one, or below it.
+pub(crate) fn is_within(path: &Path, other: &Path) -> bool {
     canonical(path).zip(canonical(other)).is_some_and(|(path, other)| path.starts_with(other))
 }
 

@@ -14,7 +14,7 @@ use crate::failure::{Exit, Failure};
 const PART: usize = 1 << 20;
 
 /// The files of a store. Reads are of the snapshot that was taken when it was opened.
-pub(super) struct StoredTree {
+pub(crate) struct StoredTree {
     files: FileStore,
     snapshot: Snapshot,
     /// The URL of the store, for messages.
@@ -44,7 +44,7 @@ impl From<Error> for Failure {
 }
 
 impl StoredTree {
-    pub(super) fn new(files: FileStore, url: String) -> StoredTree {
+    pub(crate) fn new(files: FileStore, url: String) -> StoredTree {
         StoredTree { snapshot: files.snapshot(), files, url }
     }
 
@@ -71,6 +71,31 @@ fn attributes(like: Option<&Node>) -> SetAttributes {
         Some(node) => SetAttributes::new().mode(node.mode).owner(node.uid, node.gid).mtime(node.mtime),
         None => SetAttributes::new(),
     }
+}
+
+/// Passes the content of a file of a snapshot in parts.
+pub(crate) fn read(
+    snapshot: &Snapshot,
+    path: &[u8],
+    take: &mut dyn FnMut(Part<'_>) -> std::result::Result<(), Failure>,
+) -> std::result::Result<(), Failure> {
+    let file = snapshot.open(path)?;
+    let size = file.metadata().size;
+    let (mut part, mut place) = (vec![0; PART.min(size as usize)], 0);
+    while place < size {
+        let data = file.next_data(place).unwrap_or(size);
+        if data > place {
+            take(Part::Hole(data - place))?;
+            place = data;
+            continue;
+        }
+        let hole = file.next_hole(place).unwrap_or(size);
+        let length = (part.len() as u64).min(hole - place) as usize;
+        let length = file.read_at(&mut part[..length], place)?;
+        take(Part::Bytes(&part[..length]))?;
+        place += length as u64;
+    }
+    Ok(())
 }
 
 impl Tree for StoredTree {
@@ -112,23 +137,7 @@ impl Tree for StoredTree {
         path: &[u8],
         take: &mut dyn FnMut(Part<'_>) -> std::result::Result<(), Failure>,
     ) -> std::result::Result<(), Failure> {
-        let file = self.snapshot.open(path)?;
-        let size = file.metadata().size;
-        let (mut part, mut place) = (vec![0; PART.min(size as usize)], 0);
-        while place < size {
-            let data = file.next_data(place).unwrap_or(size);
-            if data > place {
-                take(Part::Hole(data - place))?;
-                place = data;
-                continue;
-            }
-            let hole = file.next_hole(place).unwrap_or(size);
-            let length = (part.len() as u64).min(hole - place) as usize;
-            let length = file.read_at(&mut part[..length], place)?;
-            take(Part::Bytes(&part[..length]))?;
-            place += length as u64;
-        }
-        Ok(())
+        read(&self.snapshot, path, take)
     }
 
     fn xattrs(&self, node: &Node) -> std::result::Result<Xattrs, Failure> {

@@ -6,9 +6,9 @@ use std::iter::Peekable;
 
 use waxseal_files::{Digest, Digester, FileKind};
 
-use super::copy::{Copied, add, check_kind, check_parent, copy_entry, open_both};
+use super::copy::{Copied, check_kind, check_parent, copy_entry, open_both};
 use super::location::{Access, Location, Place};
-use super::tree::{Node, Nodes, Tree, below, find, join};
+use super::tree::{Node, Nodes, Tree, below, by_component, find, join};
 use crate::args::Args;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
@@ -76,11 +76,6 @@ pub(super) fn sync(
         true => ended.and_then(|()| run.copied.print(true, output)),
         false => run.copied.complete(ended, &*to.tree, &modes, output),
     }
-}
-
-/// Compares paths component by component, as trees are walked.
-fn by_component(one: &[u8], other: &[u8]) -> Ordering {
-    one.split(|byte| *byte == b'/').cmp(other.split(|byte| *byte == b'/'))
 }
 
 struct Run<'a> {
@@ -213,20 +208,8 @@ fn digest(tree: &dyn Tree, node: &Node, chunk_bytes: u32) -> Result<Digest, Fail
     }
     let mut digester = Digester::new(chunk_bytes);
     tree.read(&node.path, &mut |part| {
-        add(&mut digester, part);
+        part.add_to(&mut digester);
         Ok(())
     })?;
     Ok(digester.finish())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn trees_are_walked_in_the_order_of_components() {
-        assert_eq!(by_component(b"", b"a"), Ordering::Less);
-        assert_eq!(by_component(b"a/z", b"a!"), Ordering::Less);
-        assert_eq!(by_component(b"a/b", b"a/b"), Ordering::Equal);
-    }
 }

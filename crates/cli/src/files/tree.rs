@@ -1,37 +1,39 @@
 //! A tree of files that the verbs of `fs` work on: that of a store, or a local directory.
 
-use waxseal_files::{FileKind, FileStore, Metadata};
+use std::cmp::Ordering;
+
+use waxseal_files::{Digester, FileKind, FileStore, Metadata};
 
 use crate::failure::Failure;
 
 /// An entry of a tree.
 #[derive(Clone, Debug)]
-pub(super) struct Node {
+pub(crate) struct Node {
     /// The path from the root of the tree, without a leading `/`.
-    pub(super) path: Vec<u8>,
+    pub(crate) path: Vec<u8>,
     /// The kind; `None` for a device, which a store cannot hold.
-    pub(super) kind: Option<FileKind>,
-    pub(super) mode: u32,
-    pub(super) uid: u32,
-    pub(super) gid: u32,
+    pub(crate) kind: Option<FileKind>,
+    pub(crate) mode: u32,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
     /// In nanoseconds since 1970.
-    pub(super) mtime: i64,
-    pub(super) size: u64,
+    pub(crate) mtime: i64,
+    pub(crate) size: u64,
     /// The attributes of an entry in a store.
-    pub(super) stored: Option<Metadata>,
+    pub(crate) stored: Option<Metadata>,
 }
 
 impl Node {
-    pub(super) fn is_directory(&self) -> bool {
+    pub(crate) fn is_directory(&self) -> bool {
         self.kind == Some(FileKind::Directory)
     }
 
-    pub(super) fn name(&self) -> &[u8] {
+    pub(crate) fn name(&self) -> &[u8] {
         name_of(&self.path)
     }
 
     /// Returns the kind in one word.
-    pub(super) fn kind_name(&self) -> &'static str {
+    pub(crate) fn kind_name(&self) -> &'static str {
         match self.kind {
             Some(FileKind::File) => "file",
             Some(FileKind::Directory) => "directory",
@@ -44,11 +46,11 @@ impl Node {
 }
 
 /// Entries in the order of their components: a directory comes before its content.
-pub(super) type Nodes = Box<dyn Iterator<Item = Result<Node, Failure>>>;
+pub(crate) type Nodes = Box<dyn Iterator<Item = Result<Node, Failure>>>;
 
 /// The operations of a tree. Paths are relative to its root, which is the empty path; no call follows a symbolic link
 /// below the root.
-pub(super) trait Tree {
+pub(crate) trait Tree {
     /// Returns the file store of the tree; `None` for a local directory.
     fn store(&self) -> Option<&FileStore>;
 
@@ -101,10 +103,10 @@ pub(super) trait Tree {
 }
 
 /// Extended attributes: names and values.
-pub(super) type Xattrs = Vec<(Vec<u8>, Vec<u8>)>;
+pub(crate) type Xattrs = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// Sets each extended attribute. Errors: the names of those that `set` refuses, with the last reason.
-pub(super) fn set_each_xattr<E: std::fmt::Display>(
+pub(crate) fn set_each_xattr<E: std::fmt::Display>(
     xattrs: &Xattrs,
     mut set: impl FnMut(&[u8], &[u8]) -> Result<(), E>,
 ) -> Result<(), Failure> {
@@ -123,15 +125,23 @@ pub(super) fn set_each_xattr<E: std::fmt::Display>(
 
 /// A part of a file's content.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Part<'a> {
+pub(crate) enum Part<'a> {
     Bytes(&'a [u8]),
     /// This number of zeros that take no space.
     Hole(u64),
 }
 
 impl Part<'_> {
+    /// Adds the part to a digest.
+    pub(crate) fn add_to(self, digester: &mut Digester) {
+        match self {
+            Part::Bytes(bytes) => digester.update(bytes),
+            Part::Hole(bytes) => digester.skip(bytes),
+        }
+    }
+
     /// Passes the bytes; those of a hole in several pieces.
-    pub(super) fn each(self, mut take: impl FnMut(&[u8]) -> Result<(), Failure>) -> Result<(), Failure> {
+    pub(crate) fn each(self, mut take: impl FnMut(&[u8]) -> Result<(), Failure>) -> Result<(), Failure> {
         match self {
             Part::Bytes(bytes) => take(bytes),
             Part::Hole(mut left) => {
@@ -148,11 +158,19 @@ impl Part<'_> {
 }
 
 /// A file that is written. Dropped before it is finished, it leaves nothing.
-pub(super) trait Sink {
+pub(crate) trait Sink {
     fn write(&mut self, bytes: &[u8]) -> Result<(), Failure>;
 
     /// Appends zeros, as a hole.
     fn skip(&mut self, bytes: u64) -> Result<(), Failure>;
+
+    /// Appends a part of another file.
+    fn put(&mut self, part: Part<'_>) -> Result<(), Failure> {
+        match part {
+            Part::Bytes(bytes) => self.write(bytes),
+            Part::Hole(bytes) => self.skip(bytes),
+        }
+    }
 
     /// Sets the extended attributes that the file gets with its content. Errors: those that cannot be set; the others
     /// are.
@@ -162,7 +180,7 @@ pub(super) trait Sink {
 }
 
 /// Returns an entry; `None` without one.
-pub(super) fn find(tree: &dyn Tree, path: &[u8]) -> Result<Option<Node>, Failure> {
+pub(crate) fn find(tree: &dyn Tree, path: &[u8]) -> Result<Option<Node>, Failure> {
     match tree.stat(path) {
         Ok(node) => Ok(Some(node)),
         Err(failure) if failure.exit() == crate::failure::Exit::NotFound => Ok(None),
@@ -171,7 +189,7 @@ pub(super) fn find(tree: &dyn Tree, path: &[u8]) -> Result<Option<Node>, Failure
 }
 
 /// Returns the path of an entry in a directory.
-pub(super) fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
+pub(crate) fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
     match (directory.is_empty(), name.is_empty()) {
         (true, _) => name.to_vec(),
         (_, true) => directory.to_vec(),
@@ -179,13 +197,30 @@ pub(super) fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
     }
 }
 
+/// Compares paths component by component, as trees are walked.
+pub(crate) fn by_component(one: &[u8], other: &[u8]) -> Ordering {
+    one.split(|byte| *byte == b'/').cmp(other.split(|byte| *byte == b'/'))
+}
+
 /// Returns the last component of a path.
-pub(super) fn name_of(path: &[u8]) -> &[u8] {
+pub(crate) fn name_of(path: &[u8]) -> &[u8] {
     path.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
 }
 
 /// Returns the part of a path below one of its directories.
-pub(super) fn below<'a>(path: &'a [u8], directory: &[u8]) -> &'a [u8] {
+pub(crate) fn below<'a>(path: &'a [u8], directory: &[u8]) -> &'a [u8] {
     let rest = path.strip_prefix(directory).unwrap_or(path);
     rest.strip_prefix(b"/").unwrap_or(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trees_are_walked_in_the_order_of_components() {
+        assert_eq!(by_component(b"", b"a"), Ordering::Less);
+        assert_eq!(by_component(b"a/z", b"a!"), Ordering::Less);
+        assert_eq!(by_component(b"a/b", b"a/b"), Ordering::Equal);
+    }
 }

@@ -1,9 +1,9 @@
 //! Flipped bits: a copy of the store is damaged, verified, read, and repaired.
 //!
-//! Each round flips one bit at a random position of each table file of the copy. Then `verify` must name the file,
-//! unless the store itself has reported it before. Every record is read by key and by scan, and each answer must be
+//! Each round flips one bit at a random position of each table and blob file of the copy. Then `verify` must name the file,
+//! unless the store itself has reported it before. Every file is read by its path and listed, and each answer must be
 //! exact or an error. Finally `repair` repairs what it can, and the next round continues with the remaining damage. A
-//! wrong value, an older version, a missing record or an additional row counts as *silent* if no error is returned for
+//! wrong content, an older version, a missing entry or an additional one counts as *silent* if no error is returned for
 //! it.
 
 use std::collections::BTreeSet;
@@ -16,13 +16,14 @@ use std::time::Instant;
 
 use waxseal::care::Outcome;
 use waxseal::env::SeededRandom;
-use waxseal::{ColumnFamily, Db, Event, Listener, RepairOptions, Report as Findings, VerifyOptions};
+use waxseal::{Db, Event, Listener, RepairOptions, Report as Findings, VerifyOptions};
+use waxseal_files::FileStore;
 
-use super::files::ContentDigest;
-use super::kill;
+use super::check::{self, Answers};
+use super::events::{self, EventCheck};
 use super::report::{FlipResults, TourReport};
-use super::seconds;
-use super::steps::{NOTES, RunningTour, builder, open};
+use super::steps::{ExpectedTree, builder};
+use super::{FAMILY, kill, seconds};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress;
@@ -33,22 +34,6 @@ const LEAST_FLIPS: u64 = 16;
 const MOST_ROUNDS: u64 = 8;
 /// Number of gaps printed by name.
 const PRINTED: usize = 3;
-
-/// The answers of a store.
-#[derive(Default, Clone, Copy, PartialEq, Eq, Debug)]
-struct Answers {
-    exact: u64,
-    errors: u64,
-    silent: u64,
-}
-
-impl Answers {
-    fn add(&mut self, other: Answers) {
-        self.exact += other.exact;
-        self.errors += other.errors;
-        self.silent += other.silent;
-    }
-}
 
 /// The files that the store itself reported: an open reads some of its tables and corrects the damage it finds, and a
 /// compaction may have rewritten such a table before `verify` runs.
@@ -77,7 +62,7 @@ struct Flip {
     file: String,
 }
 
-impl RunningTour {
+impl ExpectedTree {
     /// Copies the closed store, damages the copy, and checks that no damage is silent.
     pub(super) fn flip_bits(
         &self,
@@ -94,7 +79,7 @@ impl RunningTour {
         let mut details = FlipDetails::default();
         let mut round = 0;
         while round < MOST_ROUNDS && flips.injected < LEAST_FLIPS {
-            let made = flip_tables(dir, &random).map_err(|error| Failure::io(dir.display(), error))?;
+            let made = flip_files(dir, &random).map_err(|error| Failure::io(dir.display(), error))?;
             if made.is_empty() {
                 break;
             }
@@ -120,115 +105,39 @@ impl RunningTour {
             db.close()?;
         }
         // Repaired data must read correctly as well, also after reopening.
-        let db = open(dir)?;
+        let db = builder(dir).open()?;
         let after = self.read_all(&db, outcome)?;
         flips.silent += after.silent;
         db.close()?;
-        drop(db);
         report.flips = flips;
         say(flips, round, answers, after, &details, start, report, output)
     }
 
-    /// Reads every record by key, and by scan in both directions.
+    /// Reads every entry and every event, and what the killed writer has written.
     fn read_all(&self, db: &Db, outcome: &kill::WriterOutcome) -> Result<Answers, Failure> {
         let mut answers = Answers::default();
-        let (cf, notes) = (db.column_family("default")?, db.column_family(NOTES)?);
-        answers.add(read_family(&cf, self.expected_or_none())?);
-        answers.add(read_family(&notes, self.expected_notes())?);
-        match super::events::events(db) {
-            Ok(events) => {
-                let faults = super::events::faults(self.items(), &events).len() as u64;
-                answers.add(Answers { exact: events.len() as u64, silent: faults, errors: 0 });
-            }
-            Err(error) if error.is_corruption() => answers.errors += 1,
-            Err(error) => return Err(error.into()),
-        }
-        match kill::check(db, outcome) {
-            Ok(verdict) => {
-                answers.add(Answers { exact: verdict.keys, silent: verdict.lost + verdict.wrong, errors: 0 })
-            }
-            Err(failure) if failure.is_corruption() => answers.errors += 1,
-            Err(failure) => return Err(failure),
-        }
+        let files = FileStore::open(db, FAMILY).map_err(Failure::from);
+        let read =
+            files.and_then(|files| check::tree(&files.snapshot(), self.states(), self.chunk_bytes(), &mut |_, _| {}));
+        answers.add(or_error(read)?);
+        let compared = events::compare(db, self.entries()).map_err(Failure::from);
+        let compared = compared.map(|EventCheck { events, faults }| (events, faults.len() as u64));
+        answers.add(or_error(compared.map(|(exact, silent)| Answers { exact, silent, ..Answers::default() }))?);
+        let verdict = kill::check(db, outcome).map(|verdict| Answers {
+            exact: verdict.keys,
+            silent: verdict.lost + verdict.wrong,
+            ..Answers::default()
+        });
+        answers.add(or_error(verdict)?);
         Ok(answers)
     }
 }
 
-/// Reads every key by `get`, then all keys by scan, forwards and backwards. Keys that must be absent have no expected
-/// content.
-fn read_family<'a>(
-    cf: &ColumnFamily,
-    expected: impl DoubleEndedIterator<Item = (&'a [u8], Option<ContentDigest>)> + Clone,
-) -> Result<Answers, Failure> {
-    let mut answers = Answers::default();
-    for (key, content) in expected.clone() {
-        match cf.get_with(key, ContentDigest::of) {
-            Ok(found) if found == content => answers.exact += 1,
-            Ok(_) => answers.silent += 1,
-            Err(error) if error.is_corruption() => answers.errors += 1,
-            Err(error) => return Err(error.into()),
-        }
-    }
-    let rows = expected.filter_map(|(key, content)| Some((key, content?)));
-    answers.add(scan(cf, rows.clone(), true)?);
-    answers.add(scan(cf, rows.rev(), false)?);
-    Ok(answers)
-}
-
-/// Compares a scan with the expected records. A row may be missing only within the key range of a reported error.
-fn scan<'a>(
-    cf: &ColumnFamily,
-    expected: impl Iterator<Item = (&'a [u8], ContentDigest)>,
-    forward: bool,
-) -> Result<Answers, Failure> {
-    let is_ahead = |key: &[u8], of: &[u8]| if forward { key < of } else { key > of };
-    let (mut answers, mut gaps) = (Answers::default(), Gaps::default());
-    let mut expected = expected.peekable();
-    let mut cursor = cf.cursor();
-    let mut step = if forward { cursor.first() } else { cursor.last() };
-    loop {
-        match step {
-            Err(error) if error.is_corruption() => {
-                answers.errors += 1;
-                gaps.note(&error);
-            }
-            Err(error) => return Err(error.into()),
-            Ok(()) if !cursor.valid() => break,
-            Ok(()) => {
-                while let Some((missing, _)) = expected.next_if(|(key, _)| is_ahead(key, cursor.key())) {
-                    answers.silent += u64::from(!gaps.excuse(missing));
-                }
-                gaps.open = false;
-                match expected.next_if(|(key, _)| *key == cursor.key()) {
-                    Some((_, content)) if content == ContentDigest::of(cursor.value()) => answers.exact += 1,
-                    _ => answers.silent += 1, // a wrong value, or an additional row
-                }
-            }
-        }
-        step = if forward { cursor.next() } else { cursor.prev() };
-    }
-    answers.silent += expected.filter(|(missing, _)| !gaps.excuse(missing)).count() as u64;
-    Ok(answers)
-}
-
-/// The gaps that a scan reported.
-#[derive(Default)]
-struct Gaps {
-    spans: Vec<(Vec<u8>, Vec<u8>)>,
-    /// The last step returned an error: a gap extends between the adjacent rows, whatever keys it names.
-    open: bool,
-}
-
-impl Gaps {
-    fn note(&mut self, error: &waxseal::Error) {
-        self.open = true;
-        let span = error.damage().and_then(|damage| damage.key_range.clone());
-        self.spans.extend(span.filter(|span| !self.spans.contains(span)));
-    }
-
-    /// Returns true if a row with this key may be missing.
-    fn excuse(&self, key: &[u8]) -> bool {
-        self.open || self.spans.iter().any(|(from, to)| &from[..] <= key && key <= &to[..])
+/// Counts corruption as one answer that is an error.
+fn or_error(read: Result<Answers, Failure>) -> Result<Answers, Failure> {
+    match read {
+        Err(failure) if failure.is_corruption() => Ok(Answers { errors: 1, ..Answers::default() }),
+        read => read,
     }
 }
 
@@ -263,7 +172,7 @@ fn say(
     output: &mut Output,
 ) -> Result<(), Failure> {
     let text = format!(
-        "{} flipped in the tables of a copy, in {}: {} told of",
+        "{} flipped in the tables and blobs of a copy, in {}: {} told of",
         counted(flips.injected, "bit", "bits"),
         counted(rounds, "round", "rounds"),
         count(flips.detected)
@@ -321,13 +230,13 @@ fn copy_store(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Flips one bit in each table file.
-fn flip_tables(dir: &Path, random: &SeededRandom) -> io::Result<Vec<Flip>> {
-    let mut tables: Vec<PathBuf> = fs::read_dir(dir)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
-    tables.retain(|path| path.extension().is_some_and(|extension| extension == "tbl"));
-    tables.sort();
+/// Flips one bit in each table and blob file.
+fn flip_files(dir: &Path, random: &SeededRandom) -> io::Result<Vec<Flip>> {
+    let mut paths: Vec<PathBuf> = fs::read_dir(dir)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "tbl" || extension == "val"));
+    paths.sort();
     let mut flips = Vec::new();
-    for path in tables {
+    for path in paths {
         let file = fs::OpenOptions::new().read(true).write(true).open(&path)?;
         let length = file.metadata()?.len();
         if length == 0 {
@@ -347,50 +256,16 @@ fn flip_tables(dir: &Path, random: &SeededRandom) -> io::Result<Vec<Flip>> {
 mod tests {
     use super::*;
 
-    fn answers(written: &[(&str, &str)], expected: &[(&str, Option<&str>)]) -> Answers {
-        let db = Db::memory().unwrap();
-        let cf = db.column_family("default").unwrap();
-        for (key, value) in written {
-            cf.put(key, value).unwrap();
-        }
-        let expected = expected
-            .iter()
-            .map(|(key, value)| (key.as_bytes(), value.map(|value| ContentDigest::of(value.as_bytes()))));
-        read_family(&cf, expected).unwrap()
-    }
-
     #[test]
-    fn every_kind_of_wrong_answer_is_silent() {
-        let whole = [("a", "1"), ("b", "2"), ("c", "3")];
-        let all = [("a", Some("1")), ("aa", None), ("b", Some("2")), ("c", Some("3"))];
-        assert_eq!(answers(&whole, &all), Answers { exact: 4 + 2 * 3, errors: 0, silent: 0 });
-        assert_eq!(answers(&whole[1..], &all).silent, 3, "missing");
-        assert_eq!(answers(&whole[..2], &all).silent, 3, "missing at the end");
-        assert_eq!(answers(&[("a", "1"), ("b", "old"), ("c", "3")], &all).silent, 3, "another value");
-        assert_eq!(answers(&[("a", "1"), ("aa", "back"), ("b", "2"), ("c", "3")], &all).silent, 3, "a row too many");
-    }
-
-    #[test]
-    fn an_error_excuses_what_it_names() {
-        let mut gaps = Gaps::default();
-        assert!(!gaps.excuse(b"b"));
-        let damage = waxseal::Damage { key_range: Some((b"b".to_vec(), b"d".to_vec())), ..waxseal::Damage::default() };
-        gaps.note(&waxseal::Error::corruption(damage, "here"));
-        assert!(gaps.excuse(b"z"), "before the next row");
-        gaps.open = false;
-        assert_eq!(["a", "b", "c", "d", "e"].map(|key| gaps.excuse(key.as_bytes())), [false, true, true, true, false]);
-    }
-
-    #[test]
-    fn one_bit_of_each_table_is_flipped() {
+    fn one_bit_of_each_file_is_flipped() {
         let dir = tempfile::tempdir().unwrap();
-        for name in ["000001.tbl", "000002.tbl", "000003.log"] {
+        for name in ["000001.tbl", "000002.val", "000003.log"] {
             fs::write(dir.path().join(name), [0; 100]).unwrap();
         }
-        let flips = flip_tables(dir.path(), &SeededRandom::new(1)).unwrap();
-        assert_eq!(flips.iter().map(|flip| &flip.file[..]).collect::<Vec<_>>(), ["000001.tbl", "000002.tbl"]);
+        let flips = flip_files(dir.path(), &SeededRandom::new(1)).unwrap();
+        assert_eq!(flips.iter().map(|flip| &flip.file[..]).collect::<Vec<_>>(), ["000001.tbl", "000002.val"]);
         let ones =
             |name: &str| fs::read(dir.path().join(name)).unwrap().iter().map(|byte| byte.count_ones()).sum::<u32>();
-        assert_eq!(["000001.tbl", "000002.tbl", "000003.log"].map(ones), [1, 1, 0]);
+        assert_eq!(["000001.tbl", "000002.val", "000003.log"].map(ones), [1, 1, 0]);
     }
 }

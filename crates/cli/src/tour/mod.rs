@@ -1,12 +1,13 @@
 //! The tour: the complete work of a store on real files, with every answer checked.
 //!
-//! It loads files, reopens the store, reads the sources again and compares. It takes a snapshot, registers the files,
+//! It loads a tree, reopens the store, reads the sources again and compares. It takes a snapshot, registers the files,
 //! updates and deletes, and checks the snapshot, the log, a checkpoint and the store. It kills a writing process and
 //! checks its acknowledged writes. It flips bits in a copy, reads the copy and repairs it. Finally it prints the costs.
-//! Only one file is in memory at a time; of the others the tour keeps key, length and hash.
+//! Only a part of one file is in memory at a time; of all entries the tour keeps path, size and digest.
 
+mod check;
+mod entries;
 mod events;
-mod files;
 mod flips;
 mod kill;
 mod report;
@@ -23,36 +24,44 @@ use waxseal::Db;
 
 use crate::args;
 use crate::failure::{Exit, Failure};
+use crate::files::location::is_within;
 use crate::levels::levels_of;
 use crate::output::Output;
 use crate::text;
 use report::TourReport;
 use steps::RunningTour;
 
+/// The family of the tour's files.
+const FAMILY: &str = "files";
+
 pub(crate) fn run(options: &args::TourArgs, output: &mut Output) -> Result<Exit, Failure> {
     let start = Instant::now();
     let sources = source::sources(options)?;
     let place = TourPaths::new(options)?;
+    if let Some(tree) = sources.trees.iter().find(|tree| is_within(&tree.root, &place.store)) {
+        return Err(Failure::usage(format!("{} is in {}", tree.root.display(), place.store.display())));
+    }
     report::opening(&sources, &place.store, options.keep, output)?;
 
     let mut report = TourReport::default();
-    let mut tour = RunningTour::load(&sources, &place, &mut report, output)?;
-    tour.reopen(&mut report, output)?;
+    let tour = RunningTour::load(&sources, &place, &mut report, output)?;
+    let mut tour = tour.reopen(&mut report, output)?;
     tour.compare_with_sources(&mut report, output)?;
     tour.change(options.seed, &mut report, output)?;
     tour.check_checkpoint(&place.checkpoint, &mut report, output)?;
-    tour.close()?;
+    let expected = tour.close()?;
     let outcome = kill::kill_a_writer(&place.store, options.seed, &mut report, output)?;
-    tour.open_again(&mut report, output)?;
+    let tour = expected.open_again(&mut report, output)?;
     tour.check_writes(&outcome, &mut report, output)?;
     tour.check_all(&mut report, output)?;
 
+    tour.files().reclaim()?;
     tour.db().settle()?;
-    report.levels = levels_of(tour.db(), "default");
+    report.levels = levels_of(tour.db(), FAMILY);
     report.store_bytes = disk_bytes(&place.store).map_err(|error| Failure::io(place.store.display(), error))?;
     report.sealed = tour.db().seals().is_some();
-    tour.close()?;
-    tour.flip_bits(&place.damaged, &outcome, options.seed, &mut report, output)?;
+    let expected = tour.close()?;
+    expected.flip_bits(&place.damaged, &outcome, options.seed, &mut report, output)?;
     report.peak_rss_bytes = peak_rss_bytes();
     report.print(start.elapsed(), output)?;
 
@@ -98,7 +107,7 @@ impl TourPaths {
         }
         if keep {
             return output.line(format!(
-                "\n  The store is kept in {0}; look into it with `waxseal -d {0} levels`.",
+                "\n  The store is kept in {0}; look into it with `waxseal fs tree waxseal://{0}`.",
                 self.store.display()
             ));
         }

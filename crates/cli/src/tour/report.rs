@@ -20,7 +20,7 @@ const PRINTED_FINDINGS: u64 = 20;
 pub(super) struct TourReport {
     pub(super) files: u64,
     pub(super) bytes: u64,
-    /// Links, special and unreadable files, and files beyond the limit.
+    /// Special and unreadable entries, and files beyond the limit.
     pub(super) skipped: u64,
     /// Only the files beyond the limit.
     pub(super) beyond_limit: u64,

@@ -17,8 +17,8 @@ pub(super) struct Sources {
 /// One tree.
 pub(super) struct SourceTree {
     pub(super) root: PathBuf,
-    /// The prefix of its keys.
-    pub(super) prefix: String,
+    /// Its directory in the store; empty for the root.
+    pub(super) place: &'static str,
     /// A directory below the root that is stored later, or not at all.
     pub(super) left_out: Option<PathBuf>,
 }
@@ -27,7 +27,7 @@ pub(super) fn sources(options: &args::TourArgs) -> Result<Sources, Failure> {
     match &options.path {
         Some(path) if !path.is_dir() => Err(Failure::usage(format!("{} is not a directory", path.display()))),
         Some(path) => {
-            let tree = SourceTree { root: path.clone(), prefix: String::new(), left_out: None };
+            let tree = SourceTree { root: path.clone(), place: "", left_out: None };
             Ok(Sources { trees: vec![tree], limit: options.limit.unwrap_or(u64::MAX) })
         }
         None => {
@@ -44,11 +44,11 @@ pub(super) fn sources(options: &args::TourArgs) -> Result<Sources, Failure> {
 /// Returns the workspace, the package cache, and last the build output, which is the largest and least typical tree.
 fn default_trees(workspace: Option<PathBuf>, package_cache: Option<PathBuf>) -> Vec<SourceTree> {
     let target = workspace.as_ref().map(|root| root.join("target"));
-    let tree = |root: PathBuf, prefix: &str| SourceTree { root, prefix: prefix.to_owned(), left_out: None };
+    let tree = |root, place| SourceTree { root, place, left_out: None };
     let mut trees = Vec::new();
-    trees.extend(workspace.map(|root| SourceTree { left_out: target.clone(), ..tree(root, "workspace/") }));
-    trees.extend(package_cache.map(|root| tree(root, "registry/")));
-    trees.extend(target.filter(|target| target.is_dir()).map(|root| tree(root, "target/")));
+    trees.extend(workspace.map(|root| SourceTree { left_out: target.clone(), ..tree(root, "workspace") }));
+    trees.extend(package_cache.map(|root| tree(root, "registry")));
+    trees.extend(target.filter(|target| target.is_dir()).map(|root| tree(root, "target")));
     trees
 }
 

@@ -1,97 +1,174 @@
 //! The steps of the tour. Each one acts, checks, and prints its findings.
-//!
-//! Scans are compared step by step with the sorted list of expected records. This detects a missing record, an
-//! additional one, one in the wrong position, and wrong content, in both directions.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use waxseal::env::{Random, SeededRandom};
-use waxseal::{Builder, ColumnFamily, Cursor, Db, Durability, MAX_KEY_BYTES, MAX_VALUE_BYTES, MIB};
+use waxseal::{Builder, Db, MIB};
+use waxseal_files::{FileKind, FileStore, Snapshot};
 
-use super::events;
-use super::files::{ContentDigest, Now, StoredFile};
+use super::entries::{EntryState, Now, StateReader, TourEntry};
 use super::kill::{self, WriterOutcome};
 use super::report::TourReport;
-use super::source::Sources;
-use super::{TourPaths, rate, remove, seconds};
+use super::source::{SourceTree, Sources};
+use super::{FAMILY, TourPaths, check, events, rate, remove, seconds};
 use crate::failure::Failure;
+use crate::files::local::LocalTree;
+use crate::files::stored::{self, StoredTree};
+use crate::files::tree::{Node, Part, Tree, below, by_component, join};
 use crate::output::Output;
 use crate::progress;
 use crate::text::{count, counted, size};
-use crate::walk::{TreeWalk, WalkedKind, read_file};
 
-/// The family in which the tour notes each change, in the same batch as the change.
-pub(super) const NOTES: &str = "tour.changes";
+/// A name that no source has.
+const ABSENT: &[u8] = b"\xffabsent";
 
-/// A running tour: the store, and its expected content.
-pub(super) struct RunningTour {
+/// What the store must hold.
+pub(super) struct ExpectedTree {
     dir: PathBuf,
-    db: Db,
-    /// In key order.
-    items: Vec<StoredFile>,
+    sources: Vec<(LocalTree, &'static str)>,
+    /// In the order of walks.
+    entries: Vec<TourEntry>,
+    chunk_bytes: u32,
 }
 
-pub(super) fn open(dir: &Path) -> Result<Db, Failure> {
-    Ok(builder(dir).open()?)
+/// A running tour: the open store, and what it must hold.
+pub(super) struct RunningTour {
+    files: FileStore,
+    expected: ExpectedTree,
 }
 
 pub(super) fn builder(dir: &Path) -> Builder {
     Db::builder(dir).memtable_bytes(16 * MIB).cache_bytes(64 * MIB)
 }
 
+pub(super) fn open(dir: &Path) -> Result<FileStore, Failure> {
+    Ok(FileStore::open(&builder(dir).open()?, FAMILY)?)
+}
+
+impl ExpectedTree {
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub(super) fn entries(&self) -> &[TourEntry] {
+        &self.entries
+    }
+
+    pub(super) fn chunk_bytes(&self) -> u32 {
+        self.chunk_bytes
+    }
+
+    /// Returns the expected state of every entry; `None` if it was deleted.
+    pub(super) fn states(&self) -> impl Iterator<Item = (&[u8], Option<EntryState>)> + Clone {
+        self.entries.iter().map(|entry| (&entry.path[..], entry.expected()))
+    }
+
+    /// Opens the store after the writer process was killed.
+    pub(super) fn open_again(self, report: &mut TourReport, output: &mut Output) -> Result<RunningTour, Failure> {
+        let start = Instant::now();
+        let tour = RunningTour { files: open(&self.dir)?, expected: self };
+        report.step("recover", format!("opened in {}", seconds(start)), output)?;
+        tour.say_recovery(false, report, output)?;
+        Ok(tour)
+    }
+
+    /// Stores one entry of a source. Returns its state; `None` if its source cannot be read, or has no content.
+    fn store(
+        &mut self,
+        source: usize,
+        node: &Node,
+        path: Vec<u8>,
+        to: &StoredTree,
+    ) -> Result<Option<EntryState>, Failure> {
+        let from = &self.sources[source].0;
+        let mut reader = StateReader::new(self.chunk_bytes);
+        let kind = match node.kind {
+            Some(FileKind::File) => {
+                let (mut sink, mut stored) = (to.write(&path, Some(node))?, Ok(()));
+                let read = from.read(&node.path, &mut |part| {
+                    reader.add(part);
+                    sink.put(part).map_err(|failure| {
+                        stored = Err(failure);
+                        Failure::usage("the part was not stored")
+                    })
+                });
+                stored?;
+                if readable(read)?.is_none() {
+                    return Ok(None);
+                }
+                sink.finish()?;
+                FileKind::File
+            }
+            Some(FileKind::Directory) => {
+                to.mkdir(&path, Some(node))?;
+                FileKind::Directory
+            }
+            Some(FileKind::Link) => {
+                let Some(target) = readable(from.read_link(&node.path))? else { return Ok(None) };
+                to.symlink(&target, &path, node)?;
+                reader.add(Part::Bytes(&target));
+                FileKind::Link
+            }
+            _ => return Ok(None),
+        };
+        let state = reader.finish(kind);
+        self.entries.push(TourEntry { path, source, loaded: state, now: Now::AsLoaded });
+        Ok(Some(state))
+    }
+
+    /// Reads the state that the source of an entry has now; `None` if it cannot be read.
+    fn source_state(&self, entry: &TourEntry) -> Result<Option<EntryState>, Failure> {
+        let (source, place) = &self.sources[entry.source];
+        let node = source.stat(below(&entry.path, place.as_bytes()));
+        Ok(readable(node.and_then(|node| EntryState::read(source, &node, self.chunk_bytes)))?.flatten())
+    }
+}
+
 impl RunningTour {
-    /// Stores every file.
+    /// Stores every entry of the sources.
     pub(super) fn load(
         sources: &Sources,
         place: &TourPaths,
         report: &mut TourReport,
         output: &mut Output,
     ) -> Result<RunningTour, Failure> {
-        let mut tour = RunningTour { dir: place.store.clone(), db: open(&place.store)?, items: Vec::new() };
-        let cf = tour.db.column_family("default")?;
+        let opened = |tree: &SourceTree| {
+            let mut source = LocalTree::open(&tree.root)?;
+            for dir in [&place.store, &place.checkpoint, &place.damaged].into_iter().chain(&tree.left_out) {
+                source = source.without(dir);
+            }
+            Ok((source, tree.place))
+        };
+        let files = open(&place.store)?;
+        let expected = ExpectedTree {
+            dir: place.store.clone(),
+            sources: sources.trees.iter().map(opened).collect::<Result<_, Failure>>()?,
+            entries: Vec::new(),
+            chunk_bytes: files.chunk_bytes(),
+        };
+        let mut tour = RunningTour { files, expected };
         let start = Instant::now();
-        let bar = progress::bar("load", None, "files");
-        let mut content = Vec::new();
-        for tree in &sources.trees {
-            let walk = TreeWalk::new(&tree.root).map_err(|error| Failure::io(tree.root.display(), error))?;
-            let walk = walk.leave_out(&place.store).leave_out(&place.checkpoint).leave_out(&place.damaged);
-            let walk = tree.left_out.iter().fold(walk, |walk, dir| walk.leave_out(dir));
-            for entry in walk {
-                let length = match entry.kind {
-                    WalkedKind::File(metadata) => metadata.len(),
-                    WalkedKind::Directory => continue,
-                    WalkedKind::Link | WalkedKind::Special | WalkedKind::Unreadable => {
-                        report.skipped += 1;
-                        continue;
-                    }
-                };
-                let key = [tree.prefix.as_bytes(), &entry.name].concat();
-                let beyond_limit = report.bytes.saturating_add(length) > sources.limit;
-                let unfit = beyond_limit || key.len() > MAX_KEY_BYTES;
-                if unfit || read_file(&entry.path, length, &mut content).is_err() {
-                    report.skipped += 1;
-                    report.beyond_limit += u64::from(beyond_limit);
-                    continue;
-                }
-                cf.put(&key, &content)?;
-                report.files += 1;
-                report.bytes += content.len() as u64;
-                tour.items.push(StoredFile {
-                    key,
-                    path: entry.path,
-                    loaded: ContentDigest::of(&content),
-                    now: Now::AsLoaded,
-                });
+        let bar = progress::bar("load", None, "entries");
+        let to = tour.tree();
+        for source in 0..tour.expected.sources.len() {
+            let (from, place) = &tour.expected.sources[source];
+            let place = place.as_bytes();
+            for node in from.walk(b"")? {
                 bar.inc(1);
+                match readable(node)? {
+                    Some(node) => {
+                        tour.load_entry(source, &node, join(place, &node.path), &to, sources.limit, report)?;
+                    }
+                    None => report.skipped += 1,
+                }
             }
         }
-        tour.db.sync()?;
+        to.finish()?;
+        drop(to);
         bar.finish_and_clear();
         report.load_s = start.elapsed().as_secs_f64();
-        tour.items.sort_by(|a, b| a.key.cmp(&b.key));
+        tour.expected.entries.sort_by(|a, b| by_component(&a.path, &b.path));
         let text = format!(
             "{}, {} in {} ({}), all durable",
             counted(report.files, "file", "files"),
@@ -102,52 +179,75 @@ impl RunningTour {
         report.step("load", text, output)?;
         if report.skipped > 0 {
             let others = count(report.skipped - report.beyond_limit);
-            report.note(
-                format!("skipped: {} beyond the limit, {others} links and others", count(report.beyond_limit)),
-                output,
-            )?;
+            let text = format!("skipped: {} beyond the limit, {others} special and others", count(report.beyond_limit));
+            report.note(text, output)?;
         }
         Ok(tour)
     }
 
+    /// Stores an entry, and counts it.
+    fn load_entry(
+        &mut self,
+        source: usize,
+        node: &Node,
+        path: Vec<u8>,
+        to: &StoredTree,
+        limit: u64,
+        report: &mut TourReport,
+    ) -> Result<(), Failure> {
+        let is_file = node.kind == Some(FileKind::File);
+        if path.is_empty() {
+            return Ok(()); // the root exists
+        }
+        if is_file && report.bytes.saturating_add(node.size) > limit {
+            report.skipped += 1;
+            report.beyond_limit += 1;
+            return Ok(());
+        }
+        match self.expected.store(source, node, path, to)? {
+            None => report.skipped += 1,
+            Some(state) if is_file => {
+                report.files += 1;
+                report.bytes += state.size();
+            }
+            Some(_) => {}
+        }
+        Ok(())
+    }
+
     pub(super) fn db(&self) -> &Db {
-        &self.db
+        self.files.db()
     }
 
-    pub(super) fn items(&self) -> &[StoredFile] {
-        &self.items
+    pub(super) fn files(&self) -> &FileStore {
+        &self.files
     }
 
-    pub(super) fn close(&self) -> Result<(), Failure> {
-        Ok(self.db.close()?)
+    /// Returns the files as a tree to write to.
+    fn tree(&self) -> StoredTree {
+        stored_tree(self.files.clone(), &self.expected.dir)
     }
 
-    fn files(&self) -> Result<ColumnFamily, Failure> {
-        Ok(self.db.column_family("default")?)
+    pub(super) fn close(self) -> Result<ExpectedTree, Failure> {
+        close(self.files)?;
+        Ok(self.expected)
     }
 
     /// Closes and reopens the store. Nothing may be missing from its log.
-    pub(super) fn reopen(&mut self, report: &mut TourReport, output: &mut Output) -> Result<(), Failure> {
+    pub(super) fn reopen(self, report: &mut TourReport, output: &mut Output) -> Result<RunningTour, Failure> {
         let start = Instant::now();
-        self.close()?;
+        let expected = self.close()?;
         let closed = seconds(start);
         let start = Instant::now();
-        self.db = open(&self.dir)?;
+        let tour = RunningTour { files: open(&expected.dir)?, expected };
         let text = format!("closed in {closed}, opened in {}", seconds(start));
         report.step("reopen", text, output)?;
-        self.say_recovery(true, report, output)
-    }
-
-    /// Opens the store after the writer process was killed.
-    pub(super) fn open_again(&mut self, report: &mut TourReport, output: &mut Output) -> Result<(), Failure> {
-        let start = Instant::now();
-        self.db = open(&self.dir)?;
-        report.step("recover", format!("opened in {}", seconds(start)), output)?;
-        self.say_recovery(false, report, output)
+        tour.say_recovery(true, report, output)?;
+        Ok(tour)
     }
 
     fn say_recovery(&self, is_clean: bool, report: &mut TourReport, output: &mut Output) -> Result<(), Failure> {
-        let recovery = self.db.recovery();
+        let recovery = self.db().recovery();
         if recovery.acknowledged_bytes_missing > 0 || (is_clean && recovery.cut_bytes > 0) {
             report.mismatch("the log has lost its end", b"");
         }
@@ -162,34 +262,28 @@ impl RunningTour {
         Ok(())
     }
 
-    /// Reads every source file again and compares it with the store.
+    /// Reads every source again and compares it with the store.
     pub(super) fn compare_with_sources(&self, report: &mut TourReport, output: &mut Output) -> Result<(), Failure> {
         let start = Instant::now();
-        let bar = progress::bar("compare", Some(self.items.len() as u64), "files");
-        let (cf, before) = (self.files()?, report.mismatches);
-        let (mut source, mut changed) = (Vec::new(), 0u64);
-        for item in &self.items {
-            let readable = fs::symlink_metadata(&item.path)
-                .and_then(|metadata| read_file(&item.path, metadata.size(), &mut source))
-                .is_ok();
-            let is_equal = cf.get_with(&item.key, |stored| {
-                let as_now = readable && stored == source;
-                (as_now, as_now || ContentDigest::of(stored) == item.loaded)
-            })?;
-            match is_equal {
-                None => report.mismatch("a stored file is missing", &item.key),
-                Some((_, false)) => report.mismatch("a stored file differs from its source", &item.key),
+        let bar = progress::bar("compare", Some(self.expected.entries.len() as u64), "entries");
+        let (snapshot, chunk_bytes) = (self.files.snapshot(), self.expected.chunk_bytes);
+        let (mut equal, mut changed) = (0u64, 0u64);
+        for entry in &self.expected.entries {
+            match EntryState::stored(&snapshot, &entry.path, chunk_bytes)? {
+                None => report.mismatch("a stored entry is missing", &entry.path),
+                Some(state) if state != entry.loaded => {
+                    report.mismatch("a stored entry differs from its source", &entry.path)
+                }
+                state if self.expected.source_state(entry)? == state => equal += u64::from(entry.is_file()),
                 // The source was modified meanwhile; the store has the content that was read.
-                Some((false, true)) => changed += 1,
-                Some((true, _)) => {}
+                _ => changed += 1,
             }
-            if cf.contains([&item.key, &b"\0absent"[..]].concat())? {
-                report.mismatch("a key that was never stored is there", &item.key);
+            if snapshot.exists(join(&entry.path, ABSENT))? {
+                report.mismatch("an entry that was never stored is there", &entry.path);
             }
             bar.inc(1);
         }
         bar.finish_and_clear();
-        let equal = self.items.len() as u64 - changed - (report.mismatches - before).min(self.items.len() as u64);
         let text =
             format!("{} read again from their sources and equal ({})", counted(equal, "file", "files"), seconds(start));
         report.step("compare", text, output)?;
@@ -203,54 +297,55 @@ impl RunningTour {
     /// Updates a fifth of the files and deletes a tenth. Then checks that an earlier snapshot sees no change, and that
     /// the store has all changes.
     pub(super) fn change(&mut self, seed: u64, report: &mut TourReport, output: &mut Output) -> Result<(), Failure> {
-        let snapshot = self.db.snapshot();
-        let start = Instant::now();
-        let session = events::watch(&self.db)?;
-        let (cf, notes) = (session.column_family("default")?, session.column_family(NOTES)?);
-        let chosen = choose(self.items.len(), seed);
+        let (snapshot, start) = (self.files.snapshot(), Instant::now());
+        let session = events::watch(self.db())?;
+        let to = stored_tree(self.files.in_session(&session)?, &self.expected.dir);
+        let entries = &mut self.expected.entries;
+        let files: Vec<usize> = (0..entries.len()).filter(|at| entries[*at].is_file()).collect();
+        let chosen = choose(files.len(), seed);
         let bar = progress::bar("change", Some(chosen.len() as u64), "files");
-        let mut batch = session.batch();
-        let mut content = Vec::new();
         for (at, delete) in chosen {
-            let item = &mut self.items[at];
+            let entry = &mut entries[files[at]];
             if delete {
-                batch.delete(&cf, &item.key).put(&notes, &item.key, "deleted");
-                item.now = Now::Deleted;
+                to.remove(&entry.path)?;
+                entry.now = Now::Deleted;
                 report.deleted += 1;
             } else {
-                content.clear();
-                content.extend_from_slice(format!("updated by tour {seed}\n").as_bytes());
-                snapshot.get_with(&cf, &item.key, |stored| content.extend_from_slice(stored))?;
-                if content.len() > MAX_VALUE_BYTES {
-                    continue;
-                }
-                batch.put(&cf, &item.key, &content).put(&notes, &item.key, "updated");
-                item.now = Now::Updated(ContentDigest::of(&content));
+                let mut reader = StateReader::new(self.expected.chunk_bytes);
+                let mut sink = to.write(&entry.path, None)?;
+                let mut put = |part: Part<'_>| {
+                    reader.add(part);
+                    sink.put(part)
+                };
+                put(Part::Bytes(format!("updated by tour {seed}\n").as_bytes()))?;
+                stored::read(&snapshot, &entry.path, &mut put)?;
+                sink.finish()?;
+                entry.now = Now::Updated(reader.finish(FileKind::File));
                 report.updated += 1;
             }
-            batch.commit(Durability::Os)?;
             bar.inc(1);
         }
+        to.finish()?;
         bar.finish_and_clear();
         let text = format!(
-            "{} updated, {} deleted by {:?}, each with a note in another family ({})",
+            "{} updated, {} deleted by {:?} ({})",
             counted(report.updated, "file", "files"),
             count(report.deleted),
             session.name(),
             seconds(start)
         );
         report.step("change", text, output)?;
-        events::check(&self.db, &self.items, report, output)?; // from memory, since they are not flushed yet
-        events::say(&self.db, report, output)?;
-        self.db.flush()?;
+        events::check(self.db(), &self.expected.entries, report, output)?; // from memory: they are not flushed yet
+        events::say(self.db(), report, output)?;
+        self.db().flush()?;
 
         let start = Instant::now();
-        let loaded = self.items.iter().map(|item| (&item.key[..], item.loaded));
+        let loaded = self.expected.entries.iter().map(|entry| (&entry.path[..], Some(entry.loaded)));
         let before = report.mismatches;
-        report.snapshot_checked = check_scan(snapshot.cursor(&cf), true, loaded, "the snapshot", report)?;
+        report.snapshot_checked = compare(&snapshot, loaded, self.expected.chunk_bytes, "the snapshot", report)?;
         let text = format!(
             "{} through a snapshot taken before, {} ({})",
-            counted(report.snapshot_checked, "record", "records"),
+            counted(report.snapshot_checked, "file", "files"),
             if report.mismatches == before { "all as they were" } else { "not all as they were" },
             seconds(start)
         );
@@ -259,23 +354,31 @@ impl RunningTour {
         self.check_all(report, output)
     }
 
-    /// Scans the store in both directions, and the notes.
+    /// Compares the store with the expected entries, and has it verify itself.
     pub(super) fn check_all(&self, report: &mut TourReport, output: &mut Output) -> Result<(), Failure> {
-        let start = Instant::now();
-        let (cf, notes) = (self.files()?, self.db.column_family(NOTES)?);
-        let before = report.mismatches;
-        let checked = check_scan(cf.cursor(), true, self.expected(), "the store", report)?;
-        check_scan(cf.cursor(), false, self.expected().rev(), "the store, backwards", report)?;
-        let expected = self.expected_notes().filter_map(|(key, content)| Some((key, content?)));
-        check_scan(notes.cursor(), true, expected, "the notes", report)?;
+        let (start, before, snapshot) = (Instant::now(), report.mismatches, self.files.snapshot());
+        let checked = compare(&snapshot, self.expected.states(), self.expected.chunk_bytes, "the store", report)?;
         let text = format!(
-            "{} scanned forwards and backwards, {} ({})",
+            "{} read and listed, {} ({})",
             counted(checked, "file", "files"),
             if report.mismatches == before { "all as they must be" } else { "not all as they must be" },
             seconds(start)
         );
         report.step("check", text, output)?;
-        events::check(&self.db, &self.items, report, output)
+        let (start, verified, records) = (Instant::now(), snapshot.verify("")?, snapshot.fsck()?);
+        for problem in verified.problems.iter().chain(&records.problems) {
+            report.mismatch(&problem.fault, &problem.path);
+        }
+        let text = format!(
+            "{} with their digests, {} and {} with their records: {} ({})",
+            counted(verified.entries, "entry", "entries"),
+            counted(records.contents, "content", "contents"),
+            counted(records.chunks, "chunk", "chunks"),
+            counted(verified.faults + records.faults, "fault", "faults"),
+            seconds(start)
+        );
+        report.step("verify", text, output)?;
+        events::check(self.db(), &self.expected.entries, report, output)
     }
 
     /// Creates a checkpoint, checks it as an independent store, and removes it.
@@ -286,18 +389,17 @@ impl RunningTour {
         output: &mut Output,
     ) -> Result<(), Failure> {
         let start = Instant::now();
-        self.db.checkpoint(dir)?;
+        self.db().checkpoint(dir)?;
         let made = seconds(start);
         let start = Instant::now();
         let copy = open(dir)?;
-        let cursor = copy.column_family("default")?.cursor();
-        report.checkpoint_records = check_scan(cursor, true, self.expected(), "the checkpoint", report)?;
-        copy.close()?;
-        drop(copy);
+        let (states, chunk_bytes) = (self.expected.states(), self.expected.chunk_bytes);
+        report.checkpoint_records = compare(&copy.snapshot(), states, chunk_bytes, "the checkpoint", report)?;
+        close(copy)?;
         remove(dir)?;
         let text = format!(
             "made in {made}, opened as a store of its own, {} checked ({})",
-            counted(report.checkpoint_records, "record", "records"),
+            counted(report.checkpoint_records, "file", "files"),
             seconds(start)
         );
         report.step("checkpoint", text, output)
@@ -310,7 +412,7 @@ impl RunningTour {
         report: &mut TourReport,
         output: &mut Output,
     ) -> Result<(), Failure> {
-        let verdict = kill::check(&self.db, outcome)?;
+        let verdict = kill::check(self.db(), outcome)?;
         (report.lost, report.wrong) = (verdict.lost, verdict.wrong);
         let text = format!(
             "{} acknowledged writes: {} lost, {} wrong; {} found, each as it was written",
@@ -321,70 +423,39 @@ impl RunningTour {
         );
         report.step("writes", text, output)
     }
+}
 
-    pub(super) fn dir(&self) -> &Path {
-        &self.dir
-    }
-
-    fn expected(&self) -> impl DoubleEndedIterator<Item = (&[u8], ContentDigest)> {
-        self.expected_or_none().filter_map(|(key, content)| Some((key, content?)))
-    }
-
-    /// Returns the expected content of every file; `None` if it was deleted.
-    pub(super) fn expected_or_none(&self) -> impl DoubleEndedIterator<Item = (&[u8], Option<ContentDigest>)> + Clone {
-        self.items.iter().map(|item| (&item.key[..], item.expected()))
-    }
-
-    /// Returns the expected note for each file; `None` if it was not changed.
-    pub(super) fn expected_notes(&self) -> impl DoubleEndedIterator<Item = (&[u8], Option<ContentDigest>)> + Clone {
-        self.items.iter().map(|item| {
-            let note = match item.now {
-                Now::AsLoaded => None,
-                Now::Updated(_) => Some(ContentDigest::of(b"updated")),
-                Now::Deleted => Some(ContentDigest::of(b"deleted")),
-            };
-            (&item.key[..], note)
-        })
+/// Returns what was read of a source; `None` if the entry cannot be read. Errors: those of the device.
+fn readable<T>(read: Result<T, Failure>) -> Result<Option<T>, Failure> {
+    match read {
+        Err(failure) if failure.is_of_entry() => Ok(None),
+        read => read.map(Some),
     }
 }
 
-/// Compares a cursor with the expected records, and counts the matches.
-fn check_scan<'a>(
-    mut cursor: Cursor,
-    forward: bool,
-    expected: impl Iterator<Item = (&'a [u8], ContentDigest)>,
-    where_: &str,
+fn stored_tree(files: FileStore, dir: &Path) -> StoredTree {
+    StoredTree::new(files, format!("waxseal://{}", dir.display()))
+}
+
+/// Closes a store. The caller has no other handle of its files.
+pub(super) fn close(files: FileStore) -> Result<(), Failure> {
+    let db = files.db().clone();
+    drop(files);
+    Ok(db.close()?)
+}
+
+/// Compares a tree of an intact store with the expected entries. Returns the number of files that are as they must be.
+fn compare<'a>(
+    snapshot: &Snapshot,
+    expected: impl Iterator<Item = (&'a [u8], Option<EntryState>)> + Clone,
+    chunk_bytes: u32,
+    name: &str,
     report: &mut TourReport,
 ) -> Result<u64, Failure> {
-    let step = |cursor: &mut Cursor| if forward { cursor.next() } else { cursor.prev() };
-    let is_ahead = |key: &[u8], of: &[u8]| if forward { key < of } else { key > of };
-    if forward {
-        cursor.first()?
-    } else {
-        cursor.last()?
-    }
-    let mut right = 0;
-    for (key, content) in expected {
-        while cursor.valid() && is_ahead(cursor.key(), key) {
-            report.mismatch(&format!("{where_} has a record too many"), cursor.key());
-            step(&mut cursor)?;
-        }
-        if !cursor.valid() || cursor.key() != key {
-            report.mismatch(&format!("{where_} lacks a record"), key);
-            continue;
-        }
-        if ContentDigest::of(cursor.value()) == content {
-            right += 1;
-        } else {
-            report.mismatch(&format!("{where_} has a wrong value"), key);
-        }
-        step(&mut cursor)?;
-    }
-    while cursor.valid() {
-        report.mismatch(&format!("{where_} has a record too many"), cursor.key());
-        step(&mut cursor)?;
-    }
-    Ok(right)
+    let mut fault = |what: &str, path: &[u8]| report.mismatch(&format!("{name} {what}"), path);
+    let answers = check::tree(snapshot, expected, chunk_bytes, &mut fault)?;
+    (0..answers.errors).for_each(|_| report.mismatch(&format!("{name} is damaged"), b""));
+    Ok(answers.files)
 }
 
 /// Chooses a fifth of the items to update and a tenth to delete (true), at random; both kinds occur if the store has
@@ -421,34 +492,5 @@ mod tests {
         }
         assert_eq!(choose(100, 1), choose(100, 1));
         assert_ne!(choose(100, 1), choose(100, 2));
-    }
-
-    #[test]
-    fn a_scan_check_finds_every_kind_of_fault() -> Result<(), Failure> {
-        let db = Db::memory()?;
-        let cf = db.column_family("default")?;
-        for key in ["a", "b", "c"] {
-            cf.put(key, key)?;
-        }
-        let all = ["a", "b", "c"].map(|key| (key.as_bytes(), ContentDigest::of(key.as_bytes())));
-        let faults = |expected: &[(&[u8], ContentDigest)]| {
-            [true, false].map(|forward| {
-                let mut report = TourReport::default();
-                let mut expected = expected.to_vec();
-                if !forward {
-                    expected.reverse();
-                }
-                let right = check_scan(cf.cursor(), forward, expected.into_iter(), "it", &mut report).unwrap();
-                (right, report.mismatches)
-            })
-        };
-        assert_eq!(faults(&all), [(3, 0); 2]);
-        assert_eq!(faults(&all[1..]), [(2, 1); 2]);
-        assert_eq!(faults(&all[..2]), [(2, 1); 2]);
-        assert_eq!(faults(&[all[0], all[2]]), [(2, 1); 2]);
-        assert_eq!(faults(&[all[0], all[1], (b"bb", all[1].1), all[2]]), [(3, 1); 2]);
-        assert_eq!(faults(&[all[0], (b"b", all[0].1), all[2]]), [(2, 1); 2]);
-        assert_eq!(faults(&[]), [(0, 3); 2]);
-        Ok(())
     }
 }
