@@ -130,7 +130,7 @@ impl Location {
         matches!(self, Location::Local(_))
     }
 
-    /// Fails for a path below an entry if the store does not exist. Errors: not found.
+    /// Fails for a path with directories in a store that does not exist. Errors: not found.
     pub(super) fn check_new(&self) -> Result<(), Failure> {
         match self {
             Location::Stored { store, path, exists: false } if trimmed(path).contains(&b'/') => {
@@ -197,9 +197,9 @@ pub(super) fn store_of_url(text: &OsStr) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(bytes.strip_prefix(SCHEME).unwrap_or(bytes)))
 }
 
-/// Returns true if a path is another one, or below it.
-pub(crate) fn is_within(path: &Path, other: &Path) -> bool {
-    canonical(path).zip(canonical(other)).is_some_and(|(path, other)| path.starts_with(other))
+/// Returns true if a path equals a directory or is below it.
+pub(crate) fn is_within(path: &Path, directory: &Path) -> bool {
+    canonical(path).zip(canonical(directory)).is_some_and(|(path, directory)| path.starts_with(directory))
 }
 
 /// Returns a path without links. The last name need not exist. `None` for a path that cannot be opened either.

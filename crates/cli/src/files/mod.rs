@@ -1,10 +1,11 @@
 //! `waxseal fs`: files in a store and local files, by the same verbs.
 //!
-//! A verb works on a [`tree::Tree`], which [`location`] opens: that of a store ([`stored`]; [`served`] if another process
-//! serves it) or a local directory ([`local`], which writes through [`temporary`]). [`mod@serve`] is that other process, and [`mod@mount`] shows the files to the kernel. The
-//! verbs are in groups: [`list`] reads entries, [`change`] changes them, [`copy`] moves content between
-//! trees, [`sync`] makes a tree like another one, [`integrity`] checks a store, and [`shell`] reads verbs from standard
-//! input. [`whole`] has the verbs `load` and `dump`, which copy the whole tree of a store.
+//! A verb works on a [`tree::Tree`], which [`location`] opens: that of a store ([`stored`]; [`served`] if another
+//! process serves it) or a local directory ([`local`], which writes through [`temporary`]). [`mod@serve`] is that other
+//! process, and [`mod@mount`] shows the files to the kernel. The verbs are in groups: [`list`] reads entries,
+//! [`change`] changes them, [`copy`] moves content between trees, [`sync`] makes a tree like another one,
+//! [`integrity`] checks a store, and [`shell`] reads verbs from standard input. [`whole`] has the verbs `load` and
+//! `dump`, which copy the whole tree of a store.
 
 mod change;
 mod copy;

@@ -17,7 +17,7 @@ use crate::progress;
 use crate::store::{dir, existing_store};
 use crate::text;
 
-/// An entry that is missing in the copy, with the reason. The path of damage may not be known.
+/// An entry without a copy, with the reason. Damage may hide the path.
 struct Left {
     path: Option<Vec<u8>>,
     reason: String,

@@ -42,7 +42,7 @@ impl TourEntry {
         self.loaded.is_file()
     }
 
-    /// Returns the state that the store must have for it.
+    /// Returns the expected state; `None` for a deleted entry.
     pub(super) fn expected(&self) -> Option<EntryState> {
         match self.now {
             Now::AsLoaded => Some(self.loaded),

@@ -1,8 +1,8 @@
 //! Flipped bits: a copy of the store is damaged, verified, read, and repaired.
 //!
-//! Each round flips one bit at a random position of each table and blob file of the copy. Then `verify` must name the file,
-//! unless the store itself has reported it before. Every file is read by its path and listed, and each answer must be
-//! exact or an error. Finally `repair` repairs what it can, and the next round continues with the remaining damage. A
+//! Each round flips one bit at a random position of each table and blob file of the copy. Then `verify` must name the
+//! file, unless the store itself has reported it before. Every file is read by its path and listed, and each answer
+//! must be exact or an error. Finally `repair` repairs what it can, and the next round continues with the remaining damage. A
 //! wrong content, an older version, a missing entry or an additional one counts as *silent* if no error is returned for
 //! it.
 

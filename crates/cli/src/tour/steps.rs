@@ -444,7 +444,7 @@ pub(super) fn close(files: FileStore) -> Result<(), Failure> {
     Ok(db.close()?)
 }
 
-/// Compares a tree of an intact store with the expected entries. Returns the number of files that are as they must be.
+/// Compares a tree of an intact store with the expected entries. Returns the number of matching files.
 fn compare<'a>(
     snapshot: &Snapshot,
     expected: impl Iterator<Item = (&'a [u8], Option<EntryState>)> + Clone,
