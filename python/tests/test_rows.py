@@ -1,6 +1,7 @@
 """Tables of typed rows: `waxseal.tables`."""
 
 import dataclasses
+import os
 import pickle
 import uuid
 from datetime import date, datetime, timedelta, timezone
@@ -140,7 +141,8 @@ def test_objects_are_written_as_json_and_floats_are_rounded(tables):
 def test_rows_are_selected(books, tables):
     assert titles(books) == "Sense Pride Emma Frankenstein" and len(books) == 4
     assert titles(books.select(prefix="Austen", start=1813)) == "Pride Emma"
-    assert titles(books.select(prefix=("Austen",), start=1811, stop=1815, include_start=False, include_stop=True)) == "Pride Emma"
+    between = books.select(prefix=("Austen",), start=1811, stop=1815, include_start=False, include_stop=True)
+    assert titles(between) == "Pride Emma"
     assert titles(books.select(start="B")) == "Frankenstein"
     assert titles(books.select(reverse=True, limit=2)) == "Frankenstein Emma"
     assert titles(books.select(limit=0)) == "" and books.select(limit=0).count() == 0
@@ -220,7 +222,8 @@ def test_rows_expire(books, tables):
     books.insert({"author": "A", "year": 2}, expires=datetime(2001, 1, 1, tzinfo=timezone.utc))
     books.insert({"author": "A", "year": 3}, expires=timedelta(days=1))
     assert [row["year"] for row in books.select(prefix="A")] == [3]
-    notes = tables.create("test.notes", {"key": "i32", "draft": "text"}, partition_key="key", groups={"drafts": ["draft"]})
+    types = {"key": "i32", "draft": "text"}
+    notes = tables.create("test.notes", types, partition_key="key", groups={"drafts": ["draft"]})
     notes.insert({"key": 1, "draft": "a"}, group_expires={"drafts": timedelta(0)})
     assert notes.get(1) == {"key": 1}
     with pytest.raises(waxseal.NotFoundError):
@@ -268,19 +271,32 @@ def test_dataclasses_are_rows(tables):
 def test_dynamic_columns_have_the_types_of_their_values(tables):
     table = tables.create("test.dynamic", {"key": "i32"}, partition_key="key", dynamic_columns=True)
     row = {
-        "key": 1, "a": b"1", "b": "2", "c": True, "d": 4, "e": 2**64 - 1, "f": 0.5, "g": Decimal("1.50"), "h": date(2000, 1, 1),
-        "i": datetime(2000, 1, 1, tzinfo=timezone.utc), "j": uuid.UUID(int=1), "k": Json("[]"), "l": [1, 2], "m": EMPTY,
+        "key": 1,
+        "a": b"1",
+        "b": "2",
+        "c": True,
+        "d": 4,
+        "e": 2**64 - 1,
+        "f": 0.5,
+        "g": Decimal("1.50"),
+        "h": date(2000, 1, 1),
+        "i": datetime(2000, 1, 1, tzinfo=timezone.utc),
+        "j": uuid.UUID(int=1),
+        "k": Json("[]"),
+        "l": [1, 2],
+        "m": EMPTY,
     }
     table.insert(row)
-    assert table.get(1) == row
-    assert {name: type(value) for name, value in table.get(1).items()} == {name: type(value) for name, value in row.items()}
+    found = table.get(1)
+    assert found == row and all(type(found[name]) is type(value) for name, value in row.items())
     with pytest.raises(TypeError):
         table.insert({"key": 2, "a": object()})
 
 
 def test_schemas_change(tables, books):
     same = tables.table("library.books")
-    books.alter(rename={"title": "name"}, widen={"genre": "bytes"}, add={"pages": "i32"}, add_in={"text": {"contents": str}})
+    changes = {"rename": {"title": "name"}, "widen": {"genre": "bytes"}, "add": {"pages": "i32"}}
+    books.alter(**changes, add_in={"text": {"contents": str}})
     same.alter(widen={"pages": "f64"})
     books.update(("Austen", 1815), {"pages": 0.1, "contents": "Emma Woodhouse"})
     assert same.get(("Austen", 1815))["pages"] == 0.1
@@ -394,16 +410,43 @@ def test_rows_are_there_again(path):
                 pickle.dumps(thing)
 
 
+def test_damage_hits_its_rows_alone(path):
+    from test_errors import damage
+
+    with waxseal.open(path) as db:
+        books = Tables(db).create("library.books", BOOKS, partition_key="author", clustering="year")
+        books.load({"author": "Austen", "year": at, "title": os.urandom(50).hex()} for at in range(3000))
+        db.flush()
+    file = damage(path)
+    with waxseal.open(path) as db:
+        books = Tables(db).table("library.books")
+        faults, years, rows = [], [], iter(books)
+        while True:
+            try:
+                years.append(next(rows)["year"])
+            except StopIteration:
+                break
+            except waxseal.CorruptionError as error:
+                faults.append(error)
+        assert [fault.file for fault in faults] == [file]
+        assert 2000 < len(years) < 3000 and (years[0], years[-1]) == (0, 2999)
+        with pytest.raises(waxseal.CorruptionError):
+            books.select().count()
+
+
 def test_arrow_columns_that_can_lose_anything_are_refused(tables):
     pa = pytest.importorskip("pyarrow")
     types = {
-        "key": "i32", "f32": "f32", "f64": "f64", "timestamp": "timestamp", "date": "date", "i64": "i64", "text": "text",
-        "decimal": "decimal(5, 2)", "uuid": "uuid", "empty": "empty", "list": "list<i32>",
+        **{name: name for name in ("f32", "f64", "timestamp", "date", "i64", "text", "uuid", "empty")},
+        "key": "i32",
+        "decimal": "decimal(5, 2)",
+        "list": "list<i32>",
     }
     table = tables.create("test.arrow", types, partition_key="key")
 
     def load(name, values, type_):
-        return table.from_arrow(pa.table({"key": pa.array(range(len(values)), pa.int32()), name: pa.array(values, type_)}), replace=True)
+        keys = pa.array(range(len(values)), pa.int32())
+        return table.from_arrow(pa.table({"key": keys, name: pa.array(values, type_)}), replace=True)
 
     for name, values, type_ in [
         ("f32", [0.5], pa.float64()),
@@ -467,6 +510,7 @@ def test_arrow_consumers_read_selects(books):
     empty = books.select(limit=0).to_arrow()
     assert empty.num_rows == 0 and empty.column_names == ["author", "year", "title", "genre"]
     assert books.select(limit=2).to_arrow().num_rows == 2
-    duckdb = pytest.importorskip("duckdb")
-    rows = books.select(where=column("genre") == "novel").to_arrow()
-    assert duckdb.sql("select max(year) from rows").fetchall() == [(1815,)]
+    duckdb, polars = pytest.importorskip("duckdb"), pytest.importorskip("polars")
+    rows = books.select(where=column("genre") == "novel")
+    assert duckdb.sql("select max(year), count(*) from rows").fetchall() == [(1815, 2)]
+    assert polars.DataFrame(books)["title"].to_list() == ["Sense", "Pride", "Emma", "Frankenstein"]

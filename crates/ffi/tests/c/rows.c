@@ -1,5 +1,8 @@
 /* Tables of typed rows: schemas, writes, reads, indexes, transactions, and arguments that cannot be. */
 
+#include <errno.h>
+
+#include "damage.h"
 #include "harness.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof *(array))
@@ -506,6 +509,64 @@ static void a_select_is_an_arrow_stream(void) {
     stream.release(&stream);
 }
 
+static void damage_hits_its_rows_alone(void) {
+    static char path[4096];
+    char title[32];
+    waxseal_options_t *options = NULL;
+    waxseal_db_t *db = NULL;
+    waxseal_table_t *table;
+    waxseal_table_rows_t *rows = NULL;
+    waxseal_cells_t row;
+    struct ArrowArrayStream stream;
+    struct ArrowArray batch;
+    int64_t found = 0, streamed = 0;
+    int faults = 0, gaps = 0, code;
+    strcpy(path, fresh_path());
+    CHECK_OK(waxseal_options_create(&options, &error));
+    CHECK_OK(waxseal_options_set_compression(options, WAXSEAL_COMPRESSION_NONE));
+    CHECK_OK(waxseal_open(STR(path), options, &db, &error));
+    table = books(db);
+    for (int year = 0; year < 3000; year++) {
+        snprintf(title, sizeof title, "title %04d", year);
+        insert(table, "Austen", year, title, NULL);
+    }
+    CHECK_OK(waxseal_flush(db, &error));
+    end(db, table);
+    damage_value(path, "title 1500");
+    CHECK_OK(waxseal_open(STR(path), options, &db, &error));
+    CHECK_OK(waxseal_options_destroy(options));
+    CHECK_OK(waxseal_table_open(db, LIT("library.books"), &table, &error));
+    CHECK_OK(waxseal_table_select(table, NULL, &rows, &error));
+    while ((code = waxseal_table_rows_next(rows, &row, &error)) != WAXSEAL_NOT_FOUND && faults < 10) {
+        if (code == WAXSEAL_OK) {
+            found++;
+            continue;
+        }
+        CHECK_NUMBER(WAXSEAL_CORRUPTION, code);
+        CHECK_SAYS(".tbl", waxseal_error_file(error));
+        faults++;
+    }
+    CHECK_NUMBER(1, faults);
+    CHECK(found >= 2000 && found < 3000);
+    CHECK_OK(waxseal_table_rows_destroy(rows));
+    CHECK_OK(waxseal_table_scan_arrow(table, NULL, 1000, 0, &stream, &error));
+    for (int call = 0; call < 10; call++) {
+        if ((code = stream.get_next(&stream, &batch)) != 0) {
+            CHECK_NUMBER(EIO, code);
+            CHECK_SAYS(".tbl", stream.get_last_error(&stream));
+            gaps++;
+            continue;
+        }
+        if (!batch.release) break;
+        streamed += batch.length;
+        batch.release(&batch);
+    }
+    CHECK_NUMBER(1, gaps);
+    CHECK_NUMBER(found, streamed);
+    stream.release(&stream);
+    end(db, table);
+}
+
 /* Each of these values is refused, whatever the column. */
 static void values_that_cannot_be_are_refused(void) {
     static const waxseal_element_t nested[] = {{.kind = WAXSEAL_TYPE_LIST}}, null[] = {{.kind = WAXSEAL_TYPE_NULL}};
@@ -602,6 +663,7 @@ int main(void) {
     RUN(entries_of_groups_are_cells);
     RUN(transactions_commit_rows_together);
     RUN(a_select_is_an_arrow_stream);
+    RUN(damage_hits_its_rows_alone);
     RUN(values_that_cannot_be_are_refused);
     RUN(a_table_outlives_its_store);
     return done();
