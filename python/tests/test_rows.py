@@ -145,6 +145,7 @@ def test_rows_are_selected(books, tables):
     assert titles(between) == "Pride Emma"
     assert titles(books.select(start="B")) == "Frankenstein"
     assert titles(books.select(reverse=True, limit=2)) == "Frankenstein Emma"
+    assert titles(books.select(limit=2**64 + 1)) == titles(books)
     assert titles(books.select(limit=0)) == "" and books.select(limit=0).count() == 0
     genre, year = column("genre"), column("year")
     assert titles(books.select(where=genre.is_null())) == "Pride"
@@ -221,7 +222,8 @@ def test_rows_expire(books, tables):
     books.insert({"author": "A", "year": 1}, expires=timedelta(0))
     books.insert({"author": "A", "year": 2}, expires=datetime(2001, 1, 1, tzinfo=timezone.utc))
     books.insert({"author": "A", "year": 3}, expires=timedelta(days=1))
-    assert [row["year"] for row in books.select(prefix="A")] == [3]
+    books.insert({"author": "A", "year": 4}, expires=timedelta(microseconds=2**64 + 1))
+    assert [row["year"] for row in books.select(prefix="A")] == [3, 4]
     types = {"key": "i32", "draft": "text"}
     notes = tables.create("test.notes", types, partition_key="key", groups={"drafts": ["draft"]})
     notes.insert({"key": 1, "draft": "a"}, group_expires={"drafts": timedelta(0)})
@@ -310,10 +312,12 @@ def test_schemas_change(tables, books):
     assert "pages" not in same.get(("Austen", 1815))
     books.alter(undelete=["pages"])
     assert same.get(("Austen", 1815))["pages"] == 0.1
-    books.drop_column("pages", timedelta.max)
+    books.drop_column("pages", timedelta(microseconds=2**64))
+    assert same.schema.dropped[0].deadline == datetime.max.replace(tzinfo=timezone.utc)
     books.drop_column("pages")
     assert books.purge_columns().columns == ["pages"] and books.schema.dropped == []
-    assert books.schema_at(1).columns[2].name == "title" and books.schema_at(100) is None
+    assert books.schema_at(1).columns[2].name == "title"
+    assert [books.schema_at(version) for version in (-1, 0, 100, 2**64 + 1)] == [None] * 4
     for change, error in [
         ({"add": {"genre": "text"}}, waxseal.ExistsError),
         ({"rename": {"none": "some"}}, waxseal.NotFoundError),

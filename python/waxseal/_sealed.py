@@ -146,7 +146,7 @@ def expiry(expires: object) -> Tuple[str, int]:
         micros = expires // timedelta(microseconds=1)
         if micros < 0:
             raise ValueError(f"expires is {expires}, which has passed")
-        return "waxseal_write_options_set_expires_in", micros
+        return "waxseal_write_options_set_expires_in", min(micros, (1 << 63) - 1)
     if isinstance(expires, datetime):
         # Exact, unlike a float. A datetime without a time zone is local time, as everywhere in Python.
         micros = (expires.astimezone(timezone.utc) - _EPOCH) // timedelta(microseconds=1)

@@ -80,6 +80,8 @@ __all__ = [
 R = TypeVar("R")
 T = TypeVar("T")
 
+#: The largest number that every integer of the library holds: ctypes cuts larger ones without an error.
+_MOST = (1 << 63) - 1
 #: Rows of one commit of `Table.load`.
 _LOADED_ROWS = 1000
 
@@ -278,7 +280,7 @@ class Table(Generic[R]):
 
     def schema_at(self, version: int) -> Optional[Schema]:
         """Returns a version of the schema, from 1 on; None if it does not exist."""
-        layout = self._described(version)
+        layout = self._described(version) if 0 < version <= _MOST else None
         return None if layout is None else layout.schema
 
     def insert(
@@ -541,7 +543,7 @@ class Table(Generic[R]):
         micros = keep // timedelta(microseconds=1)
         if micros < 0:
             raise ValueError(f"keep is {keep}, which has passed")
-        self._named("waxseal_table_drop_column", name, micros)
+        self._named("waxseal_table_drop_column", name, min(micros, _MOST))
 
     def purge_columns(self) -> PurgeReport:
         """Removes the values of the columns whose drop is final from all files of the table, and then the columns from
@@ -735,7 +737,7 @@ class Select(Generic[R]):
         groups and dynamic columns have no place in it: name other `columns`."""
         if batch_rows is not None and batch_rows < 1:
             raise ValueError(f"batch_rows is {batch_rows}, which is no number of rows")
-        return _row_arrow.pyarrow().RecordBatchReader.from_stream(_Batches(self, batch_rows or 0))
+        return _row_arrow.pyarrow().RecordBatchReader.from_stream(_Batches(self, min(batch_rows or 0, _MOST)))
 
     def __arrow_c_stream__(self, requested_schema: Optional[object] = None) -> object:
         """Returns a stream of the rows for an Arrow consumer. A requested schema is ignored."""
@@ -779,9 +781,10 @@ class Select(Generic[R]):
         if options.where is not None:
             select.filter = filter_of(layout, options.where, kept)
         if options.after is not None:
-            kept.append(options.after)
-            select.after = slice_of(options.after)
-        select.limit = options.limit or 0
+            position = _c.lent(options.after, "position")
+            kept.append(position)
+            select.after = slice_of(position)
+        select.limit = min(options.limit or 0, _MOST)
         select.is_reverse, select.is_full_scan = options.reverse, options.full_scan
         return select
 
