@@ -1,7 +1,7 @@
 """Arrow schemas as types of columns, and Arrow streams as rows of tables, through pyarrow.
 
-The library makes the streams of tables (`waxseal_table_scan_arrow`). A field has the type of its column as the metadata
-`waxseal.type`, so that a table is made again from Arrow or Parquet with the same types.
+The library makes the streams of tables (`waxseal_table_scan_arrow`). Columns without an Arrow type of their own have
+extension types, so that a table is made again from Arrow or Parquet with the same types.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from uuid import UUID
 from . import _abi
 from ._row_values import EMPTY, ColumnType, Json, column_type
 
-#: The metadata of a field that names the type of its column.
-_TYPE = b"waxseal.type"
+#: Types of columns by the names of extension types.
+_EXTENSIONS = {"arrow.uuid": "uuid", "arrow.json": "json", "waxseal.empty": "empty"}
 
 
 def pyarrow() -> Any:
@@ -59,15 +59,14 @@ def column_types(schema: Any) -> Optional[Dict[str, ColumnType]]:
 
 def _column_type(pa: Any, field: Any) -> ColumnType:
     """Returns the type of a column that holds every value of an Arrow field."""
-    named = (field.metadata or {}).get(_TYPE)
-    if named is not None:
-        return column_type(named.decode("utf-8"))
     types, kind = pa.types, field.type
+    extension = _extension(pa, field)
+    if extension in _EXTENSIONS:
+        return column_type(_EXTENSIONS[extension])
     if types.is_dictionary(kind):
         return _column_type(pa, pa.field(field.name, kind.value_type))
     if isinstance(kind, pa.BaseExtensionType):
-        name = {"arrow.uuid": "uuid", "arrow.json": "json"}.get(kind.extension_name)
-        return column_type(name) if name else _column_type(pa, pa.field(field.name, kind.storage_type))
+        return _column_type(pa, pa.field(field.name, kind.storage_type))
     if types.is_decimal(kind) and 0 <= kind.scale <= kind.precision <= 38:
         return column_type(f"decimal({kind.precision}, {kind.scale})")
     if _is_list(types, kind):
@@ -90,6 +89,14 @@ def _column_type(pa: Any, field: Any) -> ColumnType:
     raise TypeError(f"column {field.name!r}: no column of a table holds every value of {kind}")
 
 
+def _extension(pa: Any, field: Any) -> Optional[str]:
+    """Returns the name of a field's extension type, which pyarrow knows or leaves in the metadata."""
+    if isinstance(field.type, pa.BaseExtensionType):
+        return str(field.type.extension_name)
+    name = (field.metadata or {}).get(b"ARROW:extension:name")
+    return None if name is None else name.decode("utf-8", "replace")
+
+
 def _is_utc(zone: Optional[str]) -> bool:
     return zone in ("UTC", "Etc/UTC", "Z", "+00:00")
 
@@ -103,8 +110,7 @@ def _loses_nothing(pa: Any, kind: Any, type_: ColumnType) -> bool:
     """True if a checked cast from an Arrow type fails for each value that the column cannot hold."""
     types = pa.types
     if isinstance(kind, pa.BaseExtensionType):
-        wanted = {_abi.WAXSEAL_TYPE_UUID: "arrow.uuid", _abi.WAXSEAL_TYPE_JSON: "arrow.json"}.get(type_.kind)
-        return bool(kind.extension_name == wanted)
+        return _EXTENSIONS.get(kind.extension_name) == str(type_)
     if types.is_dictionary(kind):
         return _loses_nothing(pa, kind.value_type, type_)
     if type_.kind == _abi.WAXSEAL_TYPE_LIST:

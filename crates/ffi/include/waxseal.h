@@ -7954,11 +7954,11 @@ int32_t waxseal_table_page(const waxseal_table_t *table,
 /**
  * Reads the rows of a select as an Arrow C stream, with a column for each column of the table, or for those that the
  * select names, in their order. A null `select` is all rows. Repeated groups and dynamic columns have no place in a
- * stream. A field has the type of its column as metadata `waxseal.type`, and every column may be null.
+ * stream.
  *
- * Types: large binary, large string (text and json), bool, int32, int64, uint64, float, double, decimal128, date32,
- * timestamp in microseconds and UTC, fixed size binary of 16 bytes (uuid), large list, and bool for `empty` (true or
- * null). Batches end and damage is reported as by `waxseal_scan_arrow`.
+ * Types: large binary, large string, bool, int32, int64, uint64, float, double, decimal128, date32, timestamp in
+ * microseconds and UTC, and large list. The extension types `arrow.uuid`, `arrow.json` and `waxseal.empty` (true or
+ * null) are those of uuid, json and empty. Batches end and damage is reported as by `waxseal_scan_arrow`.
  *
  * Thread-safe; the stream is used by one thread at a time. On success the caller owns `*stream` and frees it with its
  * `release`. Errors: as of `waxseal_table_select`; `WAXSEAL_INVALID` if no column is named, one twice, or one that has

@@ -7,11 +7,11 @@ use face::StoreId;
 use waxseal_table::{Row, Rows};
 
 use crate::arrow::{ArrowArrayStream, stream_of};
-use crate::bytes::{give as give_bytes, waxseal_bytes_t};
+use crate::bytes::{copied, waxseal_bytes_t};
 use crate::declare::destroy;
 use crate::error::calls;
 use crate::failure::{Failure, Result};
-use crate::handle::{HandleKind, handle, issue, peek, with_mut};
+use crate::handle::{HandleKind, end, handle, issue, peek, with_mut};
 use crate::lent::Out;
 use crate::snapshot::waxseal_snapshot_t;
 use crate::table::{on, waxseal_table_t};
@@ -107,20 +107,22 @@ calls! {
     ) {
         let (select, rows, next) = (select?, rows.needed("rows")?, next.needed("position")?);
         let (page, store) = on(table, |table| Ok((select.on(table)?.page()?, table.db().store())))?;
-        match &page.next {
-            Some(token) => give_bytes(next, token.as_bytes())?,
-            None => next.set(std::ptr::null_mut()),
-        }
-        give(rows, store, Rest::Found(page.rows.into_iter()))
+        let position = page.next.map(|token| copied(token.as_bytes())).transpose()?;
+        let position = position.map_or(Ok(std::ptr::null_mut()), issue::<waxseal_bytes_t>)?;
+        give(rows, store, Rest::Found(page.rows.into_iter())).inspect_err(|_| {
+            let _ = end(position.cast_const()); // which no caller has
+        })?;
+        next.set(position);
+        Ok(())
     }
 
-    /// Reads the rows of a select as an Arrow C stream, with a column for each column of the table, or for those that the
-    /// select names, in their order. A null `select` is all rows. Repeated groups and dynamic columns have no place in a
-    /// stream. A field has the type of its column as metadata `waxseal.type`, and every column may be null.
+    /// Reads the rows of a select as an Arrow C stream, with a column for each column of the table, or for those that
+    /// the select names, in their order. A null `select` is all rows. Repeated groups and dynamic columns have no place
+    /// in a stream.
     ///
-    /// Types: large binary, large string (text and json), bool, int32, int64, uint64, float, double, decimal128, date32,
-    /// timestamp in microseconds and UTC, fixed size binary of 16 bytes (uuid), large list, and bool for `empty` (true or
-    /// null). Batches end and damage is reported as by `waxseal_scan_arrow`.
+    /// Types: large binary, large string, bool, int32, int64, uint64, float, double, decimal128, date32, timestamp in
+    /// microseconds and UTC, and large list. The extension types `arrow.uuid`, `arrow.json` and `waxseal.empty` (true or
+    /// null) are those of uuid, json and empty. Batches end and damage is reported as by `waxseal_scan_arrow`.
     ///
     /// Thread-safe; the stream is used by one thread at a time. On success the caller owns `*stream` and frees it with
     /// its `release`. Errors: as of `waxseal_table_select`; `WAXSEAL_INVALID` if no column is named, one twice, or one

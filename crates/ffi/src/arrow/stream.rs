@@ -136,7 +136,8 @@ impl BatchSource for RowSource {
     }
 }
 
-/// Runs `act`, unless this is a callback of the store. Discards its result if the store's comparator has failed by then.
+/// Runs `act`, unless this is a callback of the store. Discards its result if the store's comparator has failed by
+/// then.
 fn guarded<T>(source: &mut dyn BatchSource, act: impl FnOnce(&mut dyn BatchSource) -> Result<T>) -> Result<T> {
     let store = source.store();
     if is_inside() {

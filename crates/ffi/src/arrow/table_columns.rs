@@ -1,13 +1,15 @@
 //! Columns of a batch of rows of a table: filled row by row, exported as an Arrow struct array.
 //!
 //! ```text
-//! bytes, text, json      large binary, large string    64-bit offsets: one value may have 3 GiB
-//! bool, empty            bool                          empty: true or null
+//! bytes, text            large binary, large string    64-bit offsets: one value may have 3 GiB
+//! json                   large string                  extension type arrow.json
+//! bool                   bool
+//! empty                  bool                          extension type waxseal.empty: true or null
 //! i32, i64, u64          int32, int64, uint64
 //! f32, f64               float, double
 //! decimal(p, s)          decimal128(p, s)
 //! date, timestamp        date32, timestamp[us, UTC]
-//! uuid                   fixed size binary of 16 bytes
+//! uuid                   fixed size binary             extension type arrow.uuid
 //! list<T>                large list, whose elements are not null
 //! ```
 
@@ -20,9 +22,6 @@ use super::abi::{ArrowArray, ArrowSchema, NULLABLE};
 use super::buffer::ColumnBuffer;
 use super::columns::{ArrayMemory, SchemaMemory};
 
-/// The metadata of a field that names the type of its column.
-const TYPE_KEY: &str = "waxseal.type";
-
 /// A column of a table, as Arrow has it.
 #[derive(Clone, Debug)]
 pub(super) struct TableColumn {
@@ -30,25 +29,32 @@ pub(super) struct TableColumn {
     pub(super) column_type: ColumnType,
 }
 
-impl TableColumn {
-    fn schema(&self) -> ArrowSchema {
-        let metadata = metadata_of(&[(TYPE_KEY, &self.column_type.to_string())]);
-        field_of(&self.column_type, &self.name, Some(metadata), NULLABLE)
-    }
-}
-
 /// Returns the schema of batches with these columns, which its owner must release.
 pub(super) fn table_schema(columns: &[TableColumn]) -> ArrowSchema {
-    SchemaMemory::structure(columns.iter().map(TableColumn::schema).collect())
+    let fields = columns.iter().map(|column| field_of(&column.column_type, &column.name, NULLABLE));
+    SchemaMemory::structure(fields.collect())
 }
 
-fn field_of(column_type: &ColumnType, name: &str, metadata: Option<Vec<u8>>, flags: i64) -> ArrowSchema {
+fn field_of(column_type: &ColumnType, name: &str, flags: i64) -> ArrowSchema {
     let children = match column_type {
-        ColumnType::List(element) => vec![field_of(element, "item", None, 0)],
+        ColumnType::List(element) => vec![field_of(element, "item", 0)],
         _ => Vec::new(),
     };
+    let extension = extension_of(column_type);
+    let metadata =
+        extension.map(|name| metadata_of(&[("ARROW:extension:name", name), ("ARROW:extension:metadata", "")]));
     let text = |text: &str| CString::new(text).unwrap_or_default(); // a name has no control characters
     SchemaMemory::schema(text(&format_of(column_type)), text(name), metadata, flags, children)
+}
+
+/// Returns the extension type of a column that has no Arrow type of its own.
+fn extension_of(column_type: &ColumnType) -> Option<&'static str> {
+    match column_type {
+        ColumnType::Uuid => Some("arrow.uuid"),
+        ColumnType::Json => Some("arrow.json"),
+        ColumnType::Empty => Some("waxseal.empty"),
+        _ => None,
+    }
 }
 
 fn format_of(column_type: &ColumnType) -> String {

@@ -470,8 +470,9 @@ static void a_select_is_an_arrow_stream(void) {
         CHECK(!strcmp(FORMATS[at], types.children[at]->format));
         CHECK(!memcmp(EVERY_TYPE[at].name.data, types.children[at]->name, EVERY_TYPE[at].name.len + 1));
     }
-    CHECK(!memcmp("waxseal.type", types.children[13]->metadata + 8, 12));
-    CHECK(!memcmp("list<text>", types.children[13]->metadata + 24, 10));
+    CHECK(!memcmp("ARROW:extension:name", types.children[11]->metadata + 8, 20));
+    CHECK(!memcmp("arrow.uuid", types.children[11]->metadata + 32, 10));
+    CHECK(types.children[0]->metadata == NULL);
     CHECK(!strcmp("U", types.children[13]->children[0]->format) && !(types.children[13]->children[0]->flags & ARROW_FLAG_NULLABLE));
     types.release(&types);
     CHECK_NUMBER(0, stream.get_next(&stream, &batch));
