@@ -127,7 +127,7 @@ def test_values_that_do_not_fit_are_refused(tables, type_, value, error):
     table = tables.create("test.values", {"key": "i32", "value": type_}, partition_key="key")
     with pytest.raises(error):
         table.insert({"key": 0, "value": value})
-    assert len(table) == 0
+    assert table.select().count() == 0
 
 
 def test_objects_are_written_as_json_and_floats_are_rounded(tables):
@@ -139,7 +139,7 @@ def test_objects_are_written_as_json_and_floats_are_rounded(tables):
 
 
 def test_rows_are_selected(books, tables):
-    assert titles(books) == "Sense Pride Emma Frankenstein" and len(books) == 4
+    assert titles(books) == "Sense Pride Emma Frankenstein" and books.select().count() == 4
     assert titles(books.select(prefix="Austen", start=1813)) == "Pride Emma"
     between = books.select(prefix=("Austen",), start=1811, stop=1815, include_start=False, include_stop=True)
     assert titles(between) == "Pride Emma"
@@ -210,7 +210,7 @@ def test_rows_are_changed(books):
     books.delete_partition("Shelley")
     assert titles(books) == "Sense"
     books.truncate()
-    assert not list(books) and bool(books)
+    assert not list(books)
     for wrong in ({"author": "A"}, {"author": "A", "year": 1, "pages": 2}, {"author": "A", "year": None}):
         with pytest.raises(waxseal.Error):
             books.insert(wrong)
@@ -255,7 +255,7 @@ def test_dataclasses_are_rows(tables):
     found = again.get(volume.id)
     assert found is not None and found.pages == {"1": {"text": "Preface", "number": 7}}
     assert list(again.select(columns=["title"])) == [{}]
-    assert again.compare_and_set(volume.id, found, None) and len(again) == 0
+    assert again.compare_and_set(volume.id, found, None) and not list(again)
 
     @dataclasses.dataclass
     class Other:
@@ -386,7 +386,7 @@ def test_transactions_commit_rows_together(tables):
         accounts.delete("alice")
         transaction.delete(accounts, "bob")
     assert accounts.load([{"name": str(at)} for at in range(2500)]) == 2500
-    assert len(accounts) == 2502
+    assert accounts.select().count() == 2502
 
 
 def test_rows_are_there_again(path):
@@ -480,7 +480,7 @@ def test_arrow_columns_that_can_lose_anything_are_refused(tables):
     ]:
         with pytest.raises(ValueError, match=name):
             load(name, values, type_)
-    assert len(table) == 0
+    assert table.select().count() == 0
     for name, values, type_, found in [
         ("f64", [1, None], pa.int16(), 1.0),
         ("i64", [7], pa.uint64(), 7),

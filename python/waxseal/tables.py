@@ -385,12 +385,6 @@ class Table(Generic[R]):
     def __iter__(self) -> Iterator[R]:
         return iter(self.select())
 
-    def __len__(self) -> int:
-        return self.select().count()
-
-    def __bool__(self) -> bool:
-        return True
-
     @overload
     def select(
         self,
