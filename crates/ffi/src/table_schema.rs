@@ -193,9 +193,9 @@ impl Description {
         let index_columns: Vec<Vec<_>> = schema
             .indexes()
             .map(|index| {
-                let columns = schema.index_columns(index);
-                let lent = |(name, order)| waxseal_table_index_column_t {
-                    name: waxseal_slice_t::text(name),
+                let columns = schema.columns_of_index(index);
+                let lent = |(column, order): (&Column, SortOrder)| waxseal_table_index_column_t {
+                    name: waxseal_slice_t::text(column.name()),
                     is_descending: order == SortOrder::Descending,
                 };
                 columns.map(lent).collect()

@@ -329,10 +329,10 @@ impl Schema {
         index.columns.iter().filter_map(move |(id, order)| Some((column(*id)?, *order)))
     }
 
-    /// Returns the names of an index's columns and their orders.
-    pub fn index_columns<'a>(&'a self, index: &'a IndexInfo) -> impl Iterator<Item = (&'a str, SortOrder)> {
-        let name_of = |id| self.columns.iter().find(|column| column.id == id).map(Column::name);
-        index.columns.iter().filter_map(move |(id, order)| Some((name_of(*id)?, *order)))
+    /// Returns the columns of an index of this schema, with their order.
+    pub fn columns_of_index<'a>(&'a self, index: &'a IndexInfo) -> impl Iterator<Item = (&'a Column, SortOrder)> {
+        let column = |id| self.columns.iter().find(move |column| column.id == id);
+        index.columns.iter().filter_map(move |(id, order)| Some((column(*id)?, *order)))
     }
 
     fn is_visible(&self, index: &IndexInfo) -> bool {
