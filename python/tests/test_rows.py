@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import pickle
+import threading
 import uuid
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
@@ -171,6 +172,24 @@ def test_rows_are_selected(books, tables):
     with pytest.raises(waxseal.InvalidArgument):
         list(hashed.select(start="a"))
     assert hashed.select(start="a", full_scan=True).count() == 3
+
+
+def test_one_thread_at_a_time_advances_an_iterator(books, monkeypatch):
+    rows, titles_read, copied = iter(books), [], waxseal.tables.read_row
+    other = threading.Thread(target=lambda: titles_read.append(next(rows)["title"]))
+
+    def interrupted(lent):
+        monkeypatch.setattr(waxseal.tables, "read_row", copied)
+        with pytest.raises(waxseal.BusyError):
+            next(rows)
+        other.start()
+        other.join(0.2)  # it waits for this row to be copied
+        return copied(lent)
+
+    monkeypatch.setattr(waxseal.tables, "read_row", interrupted)
+    assert next(rows)["title"] == "Sense"
+    other.join()
+    assert titles_read == ["Pride"] and titles(rows) == "Emma Frankenstein"
 
 
 def test_pages_follow_each_other(books):

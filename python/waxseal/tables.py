@@ -18,6 +18,7 @@ from __future__ import annotations
 import ctypes as C
 import dataclasses
 import json
+import threading
 from datetime import timedelta
 from typing import (
     TYPE_CHECKING,
@@ -794,40 +795,42 @@ class _Batches:
         return self._select._stream(self._batch_rows)
 
 
-class _Cells:
-    """Iterates over the cells of rows that the library lends, each until the next one."""
-
-    def __init__(self, handles: Handles, rows: _c.Owned) -> None:
-        self._handles = handles
-        self._owned: Optional[_c.Owned] = rows
-        self._row = _abi.waxseal_cells_t()
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> Any:
-        if self._owned is None:
-            raise StopIteration
-        found = self._handles.call("waxseal_table_rows_next", self._owned.handle, C.byref(self._row))
-        if found != _abi.WAXSEAL_OK:
-            self._owned.end()
-            self._owned = None
-            raise StopIteration
-        return self._row
-
-
 class _Rows(Generic[R]):
-    """Iterates over rows."""
+    """Iterates over rows. The library lends each row until the next one: one thread at a time advances, and copies."""
 
     def __init__(self, handles: Handles, rows: _c.Owned, made: Callable[[Row], R]) -> None:
-        self._cells = _Cells(handles, rows)
+        self._handles = handles
+        self._owned: Optional[_c.Owned] = rows
         self._made = made
+        self._lock, self._busy = threading.RLock(), False
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> R:
-        return self._made(read_row(next(self._cells)))
+        self._handles.store.check()
+        with self._lock:
+            if self._busy:  # a finalizer or the handler of a signal, on the thread that advances
+                raise self._handles.store_error(_abi.WAXSEAL_BUSY, "the iterator is being moved on this very thread")
+            self._busy = True
+            try:
+                row = self._read()
+            finally:
+                self._busy = False
+        if row is None:
+            raise StopIteration
+        return self._made(row)
+
+    def _read(self) -> Optional[Row]:
+        """Returns a copy of the next row; None at the end."""
+        if self._owned is None:
+            return None
+        lent = _abi.waxseal_cells_t()
+        if self._handles.call("waxseal_table_rows_next", self._owned.handle, C.byref(lent)) == _abi.WAXSEAL_OK:
+            return read_row(lent)
+        self._owned.end()
+        self._owned = None
+        return None
 
 
 class Transaction:
