@@ -199,6 +199,12 @@ def test_pages_follow_each_other(books):
     assert titles(second.rows) == "Frankenstein" and second.next is None
     assert [titles(rows) for rows in books.select(reverse=True).pages(3)] == ["Frankenstein Emma Pride", "Sense"]
     assert [titles(rows) for rows in books.select().pages(2)] == ["Sense Pride", "Emma Frankenstein"]
+    assert [titles(rows) for rows in books.select(limit=3).pages(2)] == ["Sense Pride", "Emma"]
+    assert [titles(rows) for rows in books.select(limit=2).pages(5)] == ["Sense Pride"]
+    assert list(books.select(limit=0).pages(2)) == []
+    for wrong in (0, -1):
+        with pytest.raises(ValueError):
+            list(books.select().pages(wrong))
     for wrong in (None, 0):
         with pytest.raises(ValueError):
             books.select(limit=wrong).page()

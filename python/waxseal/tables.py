@@ -705,15 +705,19 @@ class Select(Generic[R]):
         return Page(list(_Rows(self._table._handles, owned, made)), position)
 
     def pages(self, rows: int) -> Iterator[List[R]]:
-        """Reads all rows in lists of at most `rows`, each at its own moment."""
-        after = self._options.after
-        while True:
-            page: Page[R] = Select(self._table, self._options._replace(limit=rows, after=after)).page()
+        """Reads the rows in lists of at most `rows`, each at its own moment. The limit counts the rows of all lists."""
+        if rows < 1:
+            raise ValueError(f"rows is {rows}, and a page has at least one row")
+        after, left = self._options.after, self._options.limit
+        while left is None or left > 0:
+            limit = rows if left is None else min(rows, left)
+            page: Page[R] = Select(self._table, self._options._replace(limit=limit, after=after)).page()
             if page.rows:
                 yield page.rows
             if page.next is None:
                 return
             after = page.next
+            left = None if left is None else left - len(page.rows)
 
     def count(self) -> int:
         """Returns the number of rows, which are all read."""
