@@ -222,6 +222,9 @@ def test_rows_are_changed(books):
     row = books.get(emma)
     assert not books.compare_and_set(emma, {**row, "genre": "other"}, None)
     assert books.compare_and_set(emma, row, {**row, "genre": "other"})
+    for old, new in ((books.get(emma), {}), ({"genre": None}, row), ({}, None)):
+        with pytest.raises(waxseal.InvalidArgument, match="key"):
+            books.compare_and_set(emma, old, new)
     assert books.compare_and_set(emma, {**row, "genre": "other"}, None) and emma not in books
     assert books.compare_and_set(emma, None, row) and books.get(emma) == row
     with pytest.raises(waxseal.ExistsError) as raised:
@@ -275,7 +278,12 @@ def test_dataclasses_are_rows(tables):
     volume = Volume(uuid.uuid4(), Decimal("9.50"), tags=["a"], public=EMPTY, pages={"1": {"text": "Preface"}, "2": {}})
     volumes.insert(volume)
     assert volumes.get(volume.id) == volume and list(volumes) == [volume]
-    assert volumes.update(volume.id, {"pages": {"1": {"number": 7}, "2": None, "3": {}}})
+    assert volumes.update(volume.id, {"pages": {"1": {"number": 7}, "2": None}})
+    for wrong in ({"pages": None}, {"pages": {"3": {}}}):
+        with pytest.raises(ValueError, match="pages"):
+            volumes.update(volume.id, wrong)
+    with pytest.raises(ValueError, match="pages"):
+        volumes.insert({"id": uuid.uuid4(), "price": 1, "pages": {"3": None}})
     again = tables.table("corpus.volumes", Volume)
     found = again.get(volume.id)
     assert found is not None and found.pages == {"1": {"text": "Preface", "number": 7}}

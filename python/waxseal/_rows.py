@@ -50,12 +50,16 @@ def cells_of(layout: Layout, row: Mapping[str, Any], kept: Kept, are_changes: bo
             if value is not None or are_changes:
                 listed.append((None, None, name, value, layout.types.get(name)))
             continue
+        if value is None and are_changes:
+            raise ValueError(f"{name!r} is a repeated group: only its entries can be None")
         for entry, columns in ({} if value is None else value).items():
             types = layout.repeated[name]
             if not columns:
+                if (columns is None) != are_changes:
+                    say = "say None to remove it" if are_changes else "say {} for an entry without columns"
+                    raise ValueError(f"entry {entry!r} of {name!r}: {say}")
                 # The cell without a column is an entry without columns in a row, and removes an entry in changes.
-                if (columns is None) == are_changes:
-                    listed.append((name, entry, "", None, None))
+                listed.append((name, entry, "", None, None))
                 continue
             for column_name, of_entry in columns.items():
                 listed.append((name, entry, column_name, of_entry, types.get(column_name)))

@@ -338,6 +338,8 @@ class Table(Generic[R]):
         kept: Kept = []
         layout, is_set = self._current(), C.c_bool()
         rows = [cells_of(layout, {} if row is None else self._columns(row), kept) for row in (old, new)]
+        if any(row is not None and not cells.count for row, cells in zip((old, new), rows)):
+            raise self._handles.store_error(_abi.WAXSEAL_INVALID, "a row without a key: say None for no row")
         self._call("waxseal_table_compare_and_set", self._key(layout, key, kept), *rows, C.byref(is_set))
         return is_set.value
 
