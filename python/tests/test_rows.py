@@ -1,6 +1,7 @@
 """Tables of typed rows: `waxseal.tables`."""
 
 import dataclasses
+import gc
 import os
 import pickle
 import threading
@@ -12,6 +13,7 @@ from typing import Annotated, Dict, List, Optional
 import pytest
 
 import waxseal
+from waxseal import _arrow, _c, _interrupt
 from waxseal.tables import EMPTY, Empty, Index, Json, Tables, column
 
 BOOKS = {"author": "text", "year": "i32", "title": "text", "genre": "text"}
@@ -190,6 +192,36 @@ def test_one_thread_at_a_time_advances_an_iterator(books, monkeypatch):
     assert next(rows)["title"] == "Sense"
     other.join()
     assert titles_read == ["Pride"] and titles(rows) == "Emma Frankenstein"
+
+
+def test_a_signal_at_the_end_of_a_read_leaks_no_handle(books, monkeypatch):
+    guarded, raised, destroyed = _interrupt.guarded, [], []
+    destroy = _c.function("waxseal_table_rows_destroy")
+    release = _arrow._RELEASE
+    reads = {
+        "waxseal_table_get": lambda: books.get(("Austen", 1815)),
+        "waxseal_table_select": lambda: list(books),
+        "waxseal_table_page": lambda: books.select(limit=1).page(),
+        "waxseal_table_scan_arrow": lambda: books.__arrow_c_stream__(),
+    }
+
+    def ended_by_signal(library, function, *arguments):
+        if function.__name__ == name:
+            raised.append(KeyboardInterrupt())
+        return guarded(library, function, *arguments)
+
+    def counted(end):
+        return lambda handle: (destroyed.append(name), end(handle))
+
+    monkeypatch.setattr(_interrupt, "guarded", ended_by_signal)
+    monkeypatch.setattr(_interrupt, "taken", lambda: raised.pop() if raised else None)
+    monkeypatch.setitem(_c._functions, "waxseal_table_rows_destroy", counted(destroy))
+    monkeypatch.setattr(_arrow, "_RELEASE", lambda address: counted(release(address)))
+    for name, read in reads.items():
+        with pytest.raises(KeyboardInterrupt):
+            read()
+        gc.collect()
+        assert destroyed.count(name) == 1, name
 
 
 def test_pages_follow_each_other(books):

@@ -37,6 +37,22 @@ class ArrowArrayStream(C.Structure):
     ]
 
 
+#: `release` of a stream.
+_RELEASE = C.CFUNCTYPE(None, C.c_void_p)
+
+
+def stream_of(handles: Handles, name: str, *arguments: object) -> object:
+    """Calls a function of the library that makes a stream in its last argument. Returns the stream's capsule."""
+    stream = ArrowArrayStream()
+    place = C.addressof(stream)
+    try:
+        handles.call(name, *arguments, place)
+        return backend.stream_capsule(place)
+    finally:
+        if stream.release:  # not moved into a capsule: a signal has ended the call
+            _RELEASE(stream.release)(place)
+
+
 def columns_of(names: Optional[Iterable[str]]) -> List[int]:
     """Returns the numbers of the chosen columns, in the given order. None chooses all columns."""
     if names is None:
@@ -80,17 +96,7 @@ class Scan:
 
     def __arrow_c_stream__(self, requested_schema: Optional[object] = None) -> object:
         """Returns a stream of the rows for an Arrow consumer. A requested schema is ignored."""
-        stream, between = ArrowArrayStream(), range_of(*self._bounds)
+        between = range_of(*self._bounds)
         columns = (C.c_uint32 * len(self._columns))(*self._columns)
-        self._handles.call(
-            "waxseal_scan_arrow_columns",
-            self._family,
-            self._snapshot,
-            C.byref(between),
-            columns,
-            len(columns),
-            self._rows,
-            self._bytes,
-            C.addressof(stream),
-        )
-        return backend.stream_capsule(C.addressof(stream))
+        arguments = (self._family, self._snapshot, C.byref(between), columns, len(columns), self._rows, self._bytes)
+        return stream_of(self._handles, "waxseal_scan_arrow_columns", *arguments)

@@ -41,8 +41,7 @@ from typing import (
 )
 
 from . import _abi, _c, _row_arrow
-from ._arrow import ArrowArrayStream
-from ._backend import backend
+from ._arrow import stream_of
 from ._errors import BusyError, ConflictError
 from ._options import durability as durability_number
 from ._row_conditions import ColumnName, Condition, column, filter_of
@@ -589,11 +588,11 @@ class Table(Generic[R]):
         return layout
 
     def _described(self, version: int) -> Optional[Layout]:
-        description = C.c_void_p()
-        if self._call("waxseal_table_describe", version, C.byref(description)) != _abi.WAXSEAL_OK:
+        arguments = ("waxseal_table_describe", self._owned.handle, version)
+        owned = self._handles.made(*arguments, destroy="waxseal_table_description_destroy")
+        if not owned.handle:
             return None
-        owned = _c.Owned(description.value, "waxseal_table_description_destroy")
-        layout = layout_of(_c.function("waxseal_table_description_schema")(description).contents)
+        layout = layout_of(_c.function("waxseal_table_description_schema")(owned.handle).contents)
         owned.end()
         return layout
 
@@ -650,12 +649,12 @@ class Table(Generic[R]):
 
     def _get(self, transaction: Optional[int], snapshot: Optional[Snapshot], key: Any) -> Any:
         kept: Kept = []
-        rows, row = C.c_void_p(), _abi.waxseal_cells_t()
+        row = _abi.waxseal_cells_t()
         at = None if snapshot is None else snapshot._open_handle()
-        wanted = self._key(self._current(), key, kept)
-        if self._call("waxseal_table_get", transaction, at, wanted, C.byref(rows)) != _abi.WAXSEAL_OK:
+        arguments = (self._owned.handle, transaction, at, self._key(self._current(), key, kept))
+        owned = self._handles.made("waxseal_table_get", *arguments, destroy="waxseal_table_rows_destroy")
+        if not owned.handle:
             return None
-        owned = _c.Owned(rows.value, "waxseal_table_rows_destroy")
         self._handles.call("waxseal_table_rows_next", owned.handle, C.byref(row))
         found = self._made(read_row(row))
         owned.end()
@@ -694,17 +693,27 @@ class Select(Generic[R]):
         if self._options.limit == 0:
             return iter(())
         made = (lambda row: row) if self._options.columns is not None else self._table._made
-        return _Rows(self._table._handles, self._made("waxseal_table_select"), made)
+        kept: Kept = []
+        handles, table = self._table._handles, self._table._owned.handle
+        select = self._c(self._table._current(), kept)
+        rows = handles.made("waxseal_table_select", table, C.byref(select), destroy="waxseal_table_rows_destroy")
+        return _Rows(handles, rows, made)
 
     def page(self) -> Page[R]:
         """Reads one page: as many rows as the limit says, and the position of the next page."""
         if not self._options.limit:
             raise ValueError("a page has a limit")
-        next_page = C.c_void_p()
-        owned = self._made("waxseal_table_page", next_page)
+        kept: Kept = []
+        select, rows, position = self._c(self._table._current(), kept), C.c_void_p(), C.c_void_p()
+        try:
+            self._table._call("waxseal_table_page", C.byref(select), C.byref(rows), C.byref(position))
+        finally:  # a signal that ends the call leaves both to be destroyed
+            owned = _c.Owned(rows.value, "waxseal_table_rows_destroy")
+            behind = _c.Owned(position.value, "waxseal_bytes_destroy")
         made = (lambda row: row) if self._options.columns is not None else self._table._made
-        position = _c.taken(next_page) if next_page.value else None
-        return Page(list(_Rows(self._table._handles, owned, made)), position)
+        after = _c.bytes_of(_c.function("waxseal_bytes_slice")(behind.handle)) if behind.handle else None
+        behind.end()
+        return Page(list(_Rows(self._table._handles, owned, made)), after)
 
     def pages(self, rows: int) -> Iterator[List[R]]:
         """Reads the rows in lists of at most `rows`, each at its own moment. The limit counts the rows of all lists."""
@@ -750,15 +759,8 @@ class Select(Generic[R]):
             key = next(one.name for one in layout.schema.columns if one.role == "partition")
             select = Select(self._table, self._options._replace(limit=None, where=column(key).is_in([])))
         kept: Kept = []
-        stream, wanted = ArrowArrayStream(), C.byref(select._c(layout, kept))
-        self._table._call("waxseal_table_scan_arrow", wanted, batch_rows, 0, C.addressof(stream))
-        return backend.stream_capsule(C.addressof(stream))
-
-    def _made(self, name: str, *places: Any) -> _c.Owned:
-        kept: Kept = []
-        select, rows = self._c(self._table._current(), kept), C.c_void_p()
-        self._table._call(name, C.byref(select), C.byref(rows), *map(C.byref, places))
-        return _c.Owned(rows.value, "waxseal_table_rows_destroy")
+        arguments = (self._table._owned.handle, C.byref(select._c(layout, kept)), batch_rows, 0)
+        return stream_of(self._table._handles, "waxseal_table_scan_arrow", *arguments)
 
     def _c(self, layout: Layout, kept: Kept) -> Any:
         """Returns the library's struct."""
