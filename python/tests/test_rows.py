@@ -320,6 +320,10 @@ def test_dataclasses_are_rows(tables):
     found = again.get(volume.id)
     assert found is not None and found.pages == {"1": {"text": "Preface", "number": 7}}
     assert list(again.select(columns=["title"])) == [{}]
+    empty = Volume(uuid.uuid4(), Decimal(1))
+    again.insert(empty)
+    assert again.get(empty.id) == empty and empty.pages == {}
+    again.delete(empty.id)
     assert again.compare_and_set(volume.id, found, None) and not list(again)
 
     @dataclasses.dataclass
@@ -327,12 +331,38 @@ def test_dataclasses_are_rows(tables):
         id: uuid.UUID
         price_in_euro: int
 
+    @dataclasses.dataclass
+    class Computed:
+        id: uuid.UUID
+        pages: str = dataclasses.field(init=False)
+
+    with pytest.raises(TypeError, match="pages"):
+        tables.table("corpus.volumes", Computed)
     with pytest.raises(TypeError, match="price_in_euro"):
         tables.table("corpus.volumes", Other)
     with pytest.raises(TypeError):
         tables.table("corpus.volumes", int)
     with pytest.raises(waxseal.InvalidArgument):
         volumes.select().__arrow_c_stream__()
+
+
+def test_a_dataclass_reads_no_column_by_its_old_name(tables):
+    volumes = tables.create("corpus.volumes", Volume, partition_key="id", repeated_groups={"pages": {"text": str}})
+    volume = Volume(uuid.uuid4(), Decimal("9.50"), "Emma")
+    volumes.insert(volume)
+    tables.table("corpus.volumes").alter(rename={"title": "name"})
+    for call in (
+        lambda: volumes.get(volume.id),
+        lambda: list(volumes),
+        lambda: volumes.select(limit=1).page(),
+        lambda: volumes.upsert(volume),
+        lambda: volumes.compare_and_set(volume.id, volume, None),
+    ):
+        with pytest.raises(TypeError, match="title"):
+            call()
+    assert list(volumes.select(columns=["name"])) == [{"name": "Emma"}]
+    volumes.alter(rename={"name": "title"})
+    assert volumes.get(volume.id) == volume
 
 
 def test_dynamic_columns_have_the_types_of_their_values(tables):

@@ -88,6 +88,9 @@ def field_types(row: Any) -> Dict[str, Any]:
     """Returns the types of the fields of a dataclass."""
     if not dataclasses.is_dataclass(row):
         raise TypeError(f"{getattr(row, '__name__', row)!s} is no dataclass")
+    for field in dataclasses.fields(row):
+        if not field.init:
+            raise TypeError(f"field {field.name!r} is no argument of its dataclass, so no row can be read into it")
     hints = typing.get_type_hints(row, include_extras=True)
     return {field.name: hints[field.name] for field in dataclasses.fields(row)}
 

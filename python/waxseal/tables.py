@@ -255,12 +255,11 @@ class Table(Generic[R]):
         self._layout: Optional[Layout] = None
         self._fields: Optional[Tuple[str, ...]] = None
         self._row = row
+        #: The last layout that was compared with the fields.
+        self._fitted: Optional[Layout] = None
         if row is not None:
             self._fields = tuple(field_types(row))
-            layout = self._current()
-            for name in self._fields:
-                if name not in layout.types and name not in layout.repeated:
-                    raise TypeError(f"{row.__name__}.{name} is no column of the table {self.name}")
+            self._fitting(self._current())
 
     def __reduce__(self) -> Any:
         raise TypeError("cannot pickle a table")
@@ -336,7 +335,7 @@ class Table(Generic[R]):
         False, and changes nothing, if the table has another row."""
         kept: Kept = []
         layout, is_set = self._current(), C.c_bool()
-        rows = [cells_of(layout, {} if row is None else self._columns(row), kept) for row in (old, new)]
+        rows = [cells_of(layout, {} if row is None else self._columns(layout, row), kept) for row in (old, new)]
         if any(row is not None and not cells.count for row, cells in zip((old, new), rows)):
             raise self._handles.store_error(_abi.WAXSEAL_INVALID, "a row without a key: say None for no row")
         self._call("waxseal_table_compare_and_set", self._key(layout, key, kept), *rows, C.byref(is_set))
@@ -596,20 +595,35 @@ class Table(Generic[R]):
         owned.end()
         return layout
 
-    def _columns(self, row: Any) -> Mapping[str, Any]:
+    def _fitting(self, layout: Layout) -> Layout:
+        """Returns a layout that has a column for each field of the dataclass. Raises TypeError for another: a field
+        would be null although its column, under a new name, has a value."""
+        if self._fields is not None and layout is not self._fitted:
+            for name in self._fields:
+                if name not in layout.types and name not in layout.repeated:
+                    raise TypeError(f"{self._row.__name__}.{name} is no column of the table {self.name}")
+            self._fitted = layout
+        return layout
+
+    def _columns(self, layout: Layout, row: Any) -> Mapping[str, Any]:
         """Returns a row's columns by their names."""
         if isinstance(row, Mapping):
             return row
         if self._fields is not None and isinstance(row, self._row):
+            self._fitting(layout)
             return {name: getattr(row, name) for name in self._fields}
         wanted = "a mapping" if self._fields is None else f"a mapping or a {self._row.__name__}"
         raise TypeError(f"a row is {wanted}, not {type(row).__name__}")
 
-    def _made(self, columns: Row) -> Any:
-        """Returns a row that was read: a dict, or an instance of the dataclass."""
-        if self._fields is None:
-            return columns
-        return self._row(**{name: columns.get(name) for name in self._fields})
+    def _maker(self, layout: Layout) -> Callable[[Row], Any]:
+        """Returns the function that makes a row of columns that were read: a dict, or an instance of the dataclass."""
+        fields = self._fields
+        if fields is None:
+            return lambda columns: columns
+        repeated = self._fitting(layout).repeated
+        return lambda columns: self._row(
+            **{name: columns.get(name, {} if name in repeated else None) for name in fields}
+        )
 
     def _key(self, layout: Layout, key: Any, kept: Kept) -> Any:
         return value_list(typed(key, layout.key), kept)
@@ -624,7 +638,8 @@ class Table(Generic[R]):
         group_expires: Optional[Mapping[str, Expires]],
     ) -> None:
         kept: Kept = []
-        cells = cells_of(self._current(), self._columns(row), kept)
+        layout = self._current()
+        cells = cells_of(layout, self._columns(layout, row), kept)
         self._call(name, transaction, options_of(durability, expires, group_expires, kept), cells)
 
     def _update(
@@ -649,14 +664,15 @@ class Table(Generic[R]):
 
     def _get(self, transaction: Optional[int], snapshot: Optional[Snapshot], key: Any) -> Any:
         kept: Kept = []
-        row = _abi.waxseal_cells_t()
+        layout, row = self._current(), _abi.waxseal_cells_t()
+        made = self._maker(layout)
         at = None if snapshot is None else snapshot._open_handle()
-        arguments = (self._owned.handle, transaction, at, self._key(self._current(), key, kept))
+        arguments = (self._owned.handle, transaction, at, self._key(layout, key, kept))
         owned = self._handles.made("waxseal_table_get", *arguments, destroy="waxseal_table_rows_destroy")
         if not owned.handle:
             return None
         self._handles.call("waxseal_table_rows_next", owned.handle, C.byref(row))
-        found = self._made(read_row(row))
+        found = made(read_row(row))
         owned.end()
         return found
 
@@ -692,25 +708,28 @@ class Select(Generic[R]):
     def __iter__(self) -> Iterator[R]:
         if self._options.limit == 0:
             return iter(())
-        made = (lambda row: row) if self._options.columns is not None else self._table._made
         kept: Kept = []
         handles, table = self._table._handles, self._table._owned.handle
-        select = self._c(self._table._current(), kept)
+        layout = self._table._current()
+        select, made = self._c(layout, kept), self._maker(layout)
         rows = handles.made("waxseal_table_select", table, C.byref(select), destroy="waxseal_table_rows_destroy")
         return _Rows(handles, rows, made)
+
+    def _maker(self, layout: Layout) -> Callable[[Row], Any]:
+        return self._table._maker(layout) if self._options.columns is None else lambda columns: columns
 
     def page(self) -> Page[R]:
         """Reads one page: as many rows as the limit says, and the position of the next page."""
         if not self._options.limit:
             raise ValueError("a page has a limit")
         kept: Kept = []
-        select, rows, position = self._c(self._table._current(), kept), C.c_void_p(), C.c_void_p()
+        layout, rows, position = self._table._current(), C.c_void_p(), C.c_void_p()
+        select, made = self._c(layout, kept), self._maker(layout)
         try:
             self._table._call("waxseal_table_page", C.byref(select), C.byref(rows), C.byref(position))
         finally:  # a signal that ends the call leaves both to be destroyed
             owned = _c.Owned(rows.value, "waxseal_table_rows_destroy")
             behind = _c.Owned(position.value, "waxseal_bytes_destroy")
-        made = (lambda row: row) if self._options.columns is not None else self._table._made
         after = _c.bytes_of(_c.function("waxseal_bytes_slice")(behind.handle)) if behind.handle else None
         behind.end()
         return Page(list(_Rows(self._table._handles, owned, made)), after)
