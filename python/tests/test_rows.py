@@ -575,6 +575,8 @@ def test_arrow_columns_that_can_lose_anything_are_refused(tables):
     ]:
         with pytest.raises(ValueError, match=name):
             load(name, values, type_)
+    with pytest.raises(ValueError, match="key"):
+        table.from_arrow(pa.table({"key": pa.array([*range(1500), None], pa.int32())}))
     assert table.select().count() == 0
     for name, values, type_, found in [
         ("f64", [1, None], pa.int16(), 1.0),

@@ -7,7 +7,7 @@ extension types, so that a table is made again from Arrow or Parquet with the sa
 from __future__ import annotations
 
 import importlib
-from typing import Any, Dict, Iterator, List, Mapping, Optional
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Set
 from uuid import UUID
 
 from . import _abi
@@ -139,8 +139,9 @@ def _loses_nothing(pa: Any, kind: Any, type_: ColumnType) -> bool:
     return bool(fits[type_.kind]) or types.is_null(kind)
 
 
-def rows(data: Any, types: Mapping[str, ColumnType]) -> Iterator[Dict[str, Any]]:
-    """Returns the rows of an Arrow stream. Columns that can lose anything are refused before the first row."""
+def rows(data: Any, types: Mapping[str, ColumnType], key: Set[str]) -> Iterator[Dict[str, Any]]:
+    """Returns the rows of an Arrow stream. Columns that can lose anything are refused before the first row, and nulls
+    in columns of the key before the first row of their batch."""
     pa = pyarrow()
     source = pa.RecordBatchReader.from_stream(data) if hasattr(data, "__arrow_c_stream__") else None
     if source is None:
@@ -155,12 +156,15 @@ def rows(data: Any, types: Mapping[str, ColumnType]) -> Iterator[Dict[str, Any]]
         kind, type_ = source.schema.field(at).type, types[name]
         if not _loses_nothing(pa, kind, type_):
             raise TypeError(f"column {name!r}: {kind} may lose something as {type_}")
-    return _rows(pa, source, types)
+    return _rows(pa, source, types, key)
 
 
-def _rows(pa: Any, source: Any, types: Mapping[str, ColumnType]) -> Iterator[Dict[str, Any]]:
+def _rows(pa: Any, source: Any, types: Mapping[str, ColumnType], key: Set[str]) -> Iterator[Dict[str, Any]]:
     names = source.schema.names
     for batch in source:
+        for name in names:
+            if name in key and batch.column(name).null_count:
+                raise ValueError(f"column {name!r} is of the key, and has a null")
         columns = [_objects(pa, batch.column(at), name, types[name]) for at, name in enumerate(names)]
         for values in zip(*columns):
             yield {name: value for name, value in zip(names, values) if value is not None}
