@@ -540,6 +540,7 @@ def test_arrow_columns_that_can_lose_anything_are_refused(tables):
         "key": "i32",
         "decimal": "decimal(5, 2)",
         "list": "list<i32>",
+        "decimals": "list<decimal(5, 2)>",
     }
     table = tables.create("test.arrow", types, partition_key="key")
 
@@ -568,6 +569,7 @@ def test_arrow_columns_that_can_lose_anything_are_refused(tables):
         ("i64", [2**63], pa.uint64()),
         ("decimal", [Decimal("1.005")], pa.decimal128(10, 3)),
         ("decimal", [1000], pa.int32()),
+        ("decimals", [[1000]], pa.list_(pa.int64())),
         ("empty", [False], pa.bool_()),
         ("list", [[1, None]], pa.list_(pa.int32())),
         ("list", [[2**40]], pa.list_(pa.int64())),
@@ -583,6 +585,8 @@ def test_arrow_columns_that_can_lose_anything_are_refused(tables):
         ("i64", [7], pa.uint64(), 7),
         ("timestamp", [1], pa.timestamp("ms", "UTC"), datetime(1970, 1, 1, 0, 0, 0, 1000, tzinfo=timezone.utc)),
         ("decimal", [Decimal("1.500")], pa.decimal128(10, 3), Decimal("1.50")),
+        ("decimal", [-999, None], pa.int64(), Decimal(-999)),
+        ("decimals", [[7], []], pa.list_(pa.int32()), [Decimal(7)]),
         ("text", ["a"], pa.dictionary(pa.int8(), pa.large_string()), "a"),
         ("list", [[1], None, [2, 3]], pa.large_list(pa.int8()), [1]),
         ("uuid", [b"\0" * 16], pa.uuid(), uuid.UUID(int=0)),
@@ -591,7 +595,15 @@ def test_arrow_columns_that_can_lose_anything_are_refused(tables):
         assert load(name, values, type_) == len(values)
         assert table.get(0).get(name) == found
         table.truncate()
-    for kind in (pa.duration("s"), pa.timestamp("us"), pa.struct([("a", pa.int8())])):
+    lists = pa.array([[1, None], [2], [3, 4], None], pa.large_list(pa.int32()))
+    keys = pa.array(range(4), pa.int32())
+    assert table.from_arrow(pa.table({"key": keys, "list": lists})[1:]) == 3
+    assert [row.get("list") for row in table] == [[2], [3, 4], None]
+    table.truncate()
+    masked = pa.LargeListArray.from_arrays([0, 2, 3], pa.array([1, None, 3], pa.int32()), mask=pa.array([True, False]))
+    assert table.from_arrow(pa.table({"key": keys[:2], "list": masked})) == 2
+    assert [row.get("list") for row in table] == [None, [3]]
+    for kind in (pa.date64(), pa.duration("s"), pa.timestamp("us"), pa.struct([("a", pa.int8())])):
         with pytest.raises(TypeError, match="a"):
             tables.create("test.other", pa.schema([("a", kind)]), partition_key="a")
     made = tables.create("test.other", pa.schema([("a", pa.uint8()), ("b", pa.list_(pa.uuid()))]), partition_key="a")

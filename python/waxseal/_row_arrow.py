@@ -80,7 +80,7 @@ def _column_type(pa: Any, field: Any) -> ColumnType:
         ("f64", (types.is_float64,)),
         ("text", (types.is_string, types.is_large_string, types.is_string_view)),
         ("bytes", (types.is_binary, types.is_large_binary, types.is_fixed_size_binary, types.is_binary_view)),
-        ("date", (types.is_date32, types.is_date64)),
+        ("date", (types.is_date32,)),
     ):
         if any(is_it(kind) for is_it in kinds):
             return column_type(name)
@@ -172,15 +172,43 @@ def _rows(pa: Any, source: Any, types: Mapping[str, ColumnType], key: Set[str]) 
 
 def _objects(pa: Any, array: Any, name: str, type_: ColumnType) -> List[Any]:
     """Returns the objects of an Arrow array, as a table takes them."""
+    if isinstance(array.type, pa.BaseExtensionType):
+        array = array.storage
+    if pa.types.is_dictionary(array.type):
+        return _objects(pa, array.dictionary_decode(), name, type_)
     try:
-        if isinstance(array.type, pa.BaseExtensionType):
-            array = array.storage
-        if pa.types.is_dictionary(array.type):
-            array = array.dictionary_decode()
+        if type_.kind == _abi.WAXSEAL_TYPE_LIST and not pa.types.is_null(array.type):
+            return _lists(pa, array, name, type_.items)
+        if type_.kind == _abi.WAXSEAL_TYPE_DECIMAL and pa.types.is_integer(array.type):
+            return _whole_numbers(array, name, type_)
         exact = array.cast(_arrow_type(type_))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise ValueError(f"column {name!r}: {error}") from None
     return _python(pa, exact, name, type_)
+
+
+def _lists(pa: Any, array: Any, name: str, of: ColumnType) -> List[Any]:
+    """Returns the lists of an array. Of a slice it converts only the slice's elements."""
+    if not pa.types.is_large_list(array.type):
+        array = array.cast(pa.large_list(array.type.value_field))
+    offsets = array.offsets.to_pylist() or [0]
+    first = offsets[0]
+    items = _objects(pa, array.values.slice(first, offsets[-1] - first), name, of)
+    are_valid = array.is_valid().to_pylist()
+    ends = [offset - first for offset in offsets]
+    lists = [items[ends[at] : ends[at + 1]] if valid else None for at, valid in enumerate(are_valid)]
+    if any(item is None for one in lists for item in one or ()):
+        raise ValueError(f"column {name!r}: a list has no nulls")
+    return lists
+
+
+def _whole_numbers(array: Any, name: str, type_: ColumnType) -> List[Any]:
+    """Returns integers for a column of decimals. Arrow casts them only into decimals that hold every integer."""
+    numbers, end = list(array.to_pylist()), 10 ** (type_.precision - type_.scale)
+    for number in numbers:
+        if number is not None and not -end < number < end:
+            raise ValueError(f"column {name!r}: {number} does not fit into {type_}")
+    return numbers
 
 
 def _python(pa: Any, array: Any, name: str, type_: ColumnType) -> List[Any]:
@@ -188,12 +216,6 @@ def _python(pa: Any, array: Any, name: str, type_: ColumnType) -> List[Any]:
         return list(array.view(pa.int32()).to_pylist())
     if type_.kind == _abi.WAXSEAL_TYPE_TIMESTAMP:
         return list(array.view(pa.int64()).to_pylist())
-    if type_.kind == _abi.WAXSEAL_TYPE_LIST:
-        offsets, items = array.offsets.to_pylist(), _python(pa, array.values, name, type_.items)
-        if any(item is None for item in items):
-            raise ValueError(f"column {name!r}: a list has no nulls")
-        are_valid = array.is_valid().to_pylist()
-        return [items[offsets[at] : offsets[at + 1]] if valid else None for at, valid in enumerate(are_valid)]
     values = array.to_pylist()
     if type_.kind == _abi.WAXSEAL_TYPE_UUID:
         return [None if value is None else UUID(bytes=value) for value in values]
