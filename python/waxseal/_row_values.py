@@ -223,6 +223,8 @@ def _real(place: Any, value: Any, type_: ColumnType, kept: Kept) -> None:
         raise OverflowError(f"{value} is no floating-point number")
     if type_.kind == _abi.WAXSEAL_TYPE_F32:
         real = struct.unpack("<f", struct.pack("<f", real))[0]  # raises OverflowError
+        if isinstance(value, int) and real != value:
+            raise OverflowError(f"{value} is no floating-point number of 32 bits")
     place.real = real
 
 
@@ -265,7 +267,10 @@ def _timestamp(place: Any, value: Any, type_: ColumnType, kept: Kept) -> None:
         return _integer(place, value, type_, kept)
     if value.tzinfo is None:
         raise ValueError("a time without a time zone could be any: say tzinfo, as in datetime.now(timezone.utc)")
-    place.integer = (value - _EPOCH) // _MICROSECOND
+    micros = (value - _EPOCH) // _MICROSECOND
+    if value != _EPOCH + timedelta(microseconds=micros):  # a pandas.Timestamp has nanoseconds
+        raise ValueError(f"{value!r} has a fraction of a microsecond")
+    place.integer = micros
 
 
 def _uuid(place: Any, value: Any, type_: ColumnType, kept: Kept) -> None:
