@@ -302,6 +302,8 @@ def test_rows_expire(books, tables):
     notes = tables.create("test.notes", types, partition_key="key", groups={"drafts": ["draft"]})
     notes.insert({"key": 1, "draft": "a"}, group_expires={"drafts": timedelta(0)})
     assert notes.get(1) == {"key": 1}
+    notes.upsert({"key": 1, "draft": "a"}, group_expires={"drafts": None})
+    assert notes.get(1) == {"key": 1, "draft": "a"}
     with pytest.raises(waxseal.NotFoundError):
         notes.insert({"key": 2}, group_expires={"none": timedelta(1)})
 

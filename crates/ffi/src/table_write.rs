@@ -74,9 +74,10 @@ impl Lend for *const waxseal_row_options_t {
         }
         // SAFETY: the caller's promise.
         for (group, at, after) in unsafe { copied_array(given.groups, given.group_count) }? {
-            options = match at {
-                0 => options.group_expires_in(&group, Duration::from_micros(after)),
-                at => options.group_expires_at(&group, at),
+            options = match (at, after) {
+                (0, 0) => options,
+                (0, after) => options.group_expires_in(&group, Duration::from_micros(after)),
+                (at, _) => options.group_expires_at(&group, at),
             };
         }
         Ok(options)

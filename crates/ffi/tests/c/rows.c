@@ -510,6 +510,34 @@ static void a_select_is_an_arrow_stream(void) {
     stream.release(&stream);
 }
 
+/* An expiry without a time and without a time to live is none. */
+static void columns_of_a_group_expire(void) {
+    static const waxseal_table_column_t columns[] = {
+        KEY("key", WAXSEAL_TYPE_I32, WAXSEAL_ROLE_PARTITION),
+        {.name = SLICE("draft"), .column_type = TYPE(WAXSEAL_TYPE_TEXT), .group = SLICE("drafts")},
+    };
+    const waxseal_table_schema_t schema = {.columns = columns, .column_count = LENGTH(columns)};
+    const waxseal_cell_t row[] = {
+        {.column = SLICE("key"), .value = I32(1)}, {.column = SLICE("draft"), .value = TEXT("a")}};
+    const waxseal_group_expiry_t none = {.group = SLICE("drafts")}, past = {
+        .group = SLICE("drafts"), .expires_at_micros = UINT64_C(1000000000000000)};
+    const waxseal_row_options_t options[] = {{.groups = &none, .group_count = 1}, {.groups = &past, .group_count = 1}};
+    waxseal_db_t *db = NULL;
+    waxseal_table_t *table = NULL;
+    CHECK_OK(waxseal_open_memory(NULL, &db, &error));
+    CHECK_OK(waxseal_table_create(db, LIT("test.notes"), &schema, &table, &error));
+    for (size_t at = 0; at < LENGTH(options); at++) {
+        waxseal_table_rows_t *rows = NULL;
+        waxseal_cells_t found;
+        CHECK_OK(waxseal_table_upsert(table, NULL, &options[at], CELLS(row), &error));
+        CHECK_OK(waxseal_table_select(table, NULL, &rows, &error));
+        CHECK_OK(waxseal_table_rows_next(rows, &found, &error));
+        CHECK_NUMBER(at == 0 ? 2 : 1, found.count);
+        CHECK_OK(waxseal_table_rows_destroy(rows));
+    }
+    end(db, table);
+}
+
 static void damage_hits_its_rows_alone(void) {
     static char path[4096];
     char title[32];
@@ -663,6 +691,7 @@ int main(void) {
     RUN(schemas_are_described_and_changed);
     RUN(entries_of_groups_are_cells);
     RUN(transactions_commit_rows_together);
+    RUN(columns_of_a_group_expire);
     RUN(a_select_is_an_arrow_stream);
     RUN(damage_hits_its_rows_alone);
     RUN(values_that_cannot_be_are_refused);
