@@ -116,7 +116,7 @@ impl TableBatch {
         self.rows
     }
 
-    /// Returns the bytes of its values.
+    /// Returns the bytes of its buffers.
     pub(super) fn bytes(&self) -> usize {
         self.columns.iter().map(|(_, filling)| filling.bytes()).sum()
     }
@@ -166,9 +166,10 @@ impl Filling {
         Ok(Filling { column_type: column_type.clone(), length: 0, nulls: 0, validity, offsets, data, elements })
     }
 
-    /// Returns the bytes of its values.
+    /// Returns the bytes of its buffers. Offsets and validity count too: a list of empty texts has nothing else.
     fn bytes(&self) -> usize {
-        self.data.len() + self.elements.as_ref().map_or(0, |elements| elements.bytes())
+        let own = self.validity.len() + self.offsets.len() + self.data.len();
+        own + self.elements.as_ref().map_or(0, |elements| elements.bytes())
     }
 
     /// Adds a value; `None` is a null. Returns false for a value of another type: the column is unusable then.

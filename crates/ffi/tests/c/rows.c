@@ -538,6 +538,39 @@ static void columns_of_a_group_expire(void) {
     end(db, table);
 }
 
+/* Lists of empty texts have no data, and yet their batches have bytes. */
+static void a_batch_counts_the_bytes_of_lists(void) {
+    static const waxseal_table_column_t columns[] = {
+        KEY("key", WAXSEAL_TYPE_I32, WAXSEAL_ROLE_PARTITION),
+        {.name = SLICE("list"), .column_type = {WAXSEAL_TYPE_LIST, WAXSEAL_TYPE_TEXT, 0, 0}},
+    };
+    const waxseal_table_schema_t schema = {.columns = columns, .column_count = LENGTH(columns)};
+    waxseal_element_t items[200];
+    waxseal_db_t *db = NULL;
+    waxseal_table_t *table = NULL;
+    struct ArrowArrayStream stream;
+    struct ArrowArray batch;
+    for (size_t at = 0; at < LENGTH(items); at++) items[at] = (waxseal_element_t)TEXT("");
+    CHECK_OK(waxseal_open_memory(NULL, &db, &error));
+    CHECK_OK(waxseal_table_create(db, LIT("test.lists"), &schema, &table, &error));
+    for (int key = 0; key < 4; key++) {
+        const waxseal_cell_t row[] = {
+            {.column = SLICE("key"), .value = I32(key)},
+            {.column = SLICE("list"),
+             .value = {.kind = WAXSEAL_TYPE_LIST, .items = items, .item_count = LENGTH(items)}},
+        };
+        CHECK_OK(waxseal_table_insert(table, NULL, NULL, CELLS(row), &error));
+    }
+    CHECK_OK(waxseal_table_scan_arrow(table, NULL, 0, 2 * LENGTH(items) * sizeof(int64_t), &stream, &error));
+    for (int at = 0; at < 2; at++) {
+        CHECK_NUMBER(0, stream.get_next(&stream, &batch));
+        CHECK_NUMBER(2, batch.length);
+        if (batch.release) batch.release(&batch);
+    }
+    stream.release(&stream);
+    end(db, table);
+}
+
 static void damage_hits_its_rows_alone(void) {
     static char path[4096];
     char title[32];
@@ -693,6 +726,7 @@ int main(void) {
     RUN(transactions_commit_rows_together);
     RUN(columns_of_a_group_expire);
     RUN(a_select_is_an_arrow_stream);
+    RUN(a_batch_counts_the_bytes_of_lists);
     RUN(damage_hits_its_rows_alone);
     RUN(values_that_cannot_be_are_refused);
     RUN(a_table_outlives_its_store);
