@@ -2,6 +2,7 @@
 
 import dataclasses
 import gc
+import importlib.util
 import os
 import pickle
 import threading
@@ -547,6 +548,9 @@ def test_damage_hits_its_rows_alone(path):
         assert 2000 < len(years) < 3000 and (years[0], years[-1]) == (0, 2999)
         with pytest.raises(waxseal.CorruptionError):
             books.select().count()
+        assert list(books.select(limit=0)) == [] and books.select(limit=0).count() == 0
+        if importlib.util.find_spec("pyarrow"):
+            assert books.select(limit=0).to_arrow().num_rows == 0  # reads no row
 
 
 def test_arrow_columns_that_can_lose_anything_are_refused(tables):

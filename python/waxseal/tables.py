@@ -709,8 +709,6 @@ class Select(Generic[R]):
         self._options = options
 
     def __iter__(self) -> Iterator[R]:
-        if self._options.limit == 0:
-            return iter(())
         kept: Kept = []
         handles, table = self._table._handles, self._table._owned.handle
         layout = self._table._current()
@@ -754,8 +752,6 @@ class Select(Generic[R]):
 
     def count(self) -> int:
         """Returns the number of rows, which are all read."""
-        if self._options.limit == 0:
-            return 0
         kept: Kept = []
         select = self._c(self._table._current(), kept)
         return self._table._handles.number("waxseal_table_count", self._table._owned.handle, C.byref(select))
@@ -776,12 +772,8 @@ class Select(Generic[R]):
         return self._stream(0)
 
     def _stream(self, batch_rows: int) -> object:
-        select, layout = self, self._table._current()
-        if self._options.limit == 0:  # in the library, 0 is no limit
-            key = next(one.name for one in layout.schema.columns if one.role == "partition")
-            select = Select(self._table, self._options._replace(limit=None, where=column(key).is_in([])))
         kept: Kept = []
-        arguments = (self._table._owned.handle, C.byref(select._c(layout, kept)), batch_rows, 0)
+        arguments = (self._table._owned.handle, C.byref(self._c(self._table._current(), kept)), batch_rows, 0)
         return stream_of(self._table._handles, "waxseal_table_scan_arrow", *arguments)
 
     def _c(self, layout: Layout, kept: Kept) -> Any:
@@ -809,7 +801,7 @@ class Select(Generic[R]):
             position = _c.lent(options.after, "position")
             kept.append(position)
             select.after = slice_of(position)
-        select.limit = min(options.limit or 0, _MOST)
+        select.limit, select.has_limit = min(options.limit or 0, _MOST), options.limit is not None
         select.is_reverse, select.is_full_scan = options.reverse, options.full_scan
         return select
 

@@ -3311,7 +3311,7 @@ typedef struct {
      */
     waxseal_slice_t after;
     /**
-     * The largest number of rows; 0 is no limit.
+     * The largest number of rows; 0 is no limit, unless `has_limit` is true.
      */
     uint64_t limit;
     /**
@@ -3322,6 +3322,10 @@ typedef struct {
      * Permits a range over hashed partitions, which reads every row.
      */
     bool is_full_scan;
+    /**
+     * Makes a `limit` of 0 a limit: the select has no rows, and reads none.
+     */
+    bool has_limit;
 } waxseal_table_select_t;
 
 /**

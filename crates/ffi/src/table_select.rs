@@ -102,12 +102,14 @@ pub struct waxseal_table_select_t {
     pub filter: waxseal_filter_t,
     /// The rows behind this position, which `waxseal_table_page` has returned; empty begins with the first row.
     pub after: waxseal_slice_t,
-    /// The largest number of rows; 0 is no limit.
+    /// The largest number of rows; 0 is no limit, unless `has_limit` is true.
     pub limit: u64,
     /// Reads from the greatest key to the least.
     pub is_reverse: bool,
     /// Permits a range over hashed partitions, which reads every row.
     pub is_full_scan: bool,
+    /// Makes a `limit` of 0 a limit: the select has no rows, and reads none.
+    pub has_limit: bool,
 }
 
 /// A select that was copied from a caller.
@@ -119,7 +121,7 @@ pub(crate) struct CallerSelect {
     pub(crate) columns: Option<Vec<String>>,
     filter: Option<Filter>,
     after: Vec<u8>,
-    limit: u64,
+    limit: Option<u64>,
     is_reverse: bool,
     is_full_scan: bool,
 }
@@ -135,7 +137,7 @@ impl CallerSelect {
             columns: None,
             filter: None,
             after: Vec::new(),
-            limit: 0,
+            limit: None,
             is_reverse: false,
             is_full_scan: false,
         }
@@ -167,8 +169,8 @@ impl CallerSelect {
         if !self.after.is_empty() {
             select = select.after(&PageToken::from_bytes(self.after));
         }
-        if self.limit > 0 {
-            select = select.limit(usize::try_from(self.limit).unwrap_or(usize::MAX));
+        if let Some(limit) = self.limit {
+            select = select.limit(usize::try_from(limit).unwrap_or(usize::MAX));
         }
         select = if self.is_reverse { select.reverse() } else { select };
         Ok(if self.is_full_scan { select.full_scan() } else { select })
@@ -207,7 +209,7 @@ impl Lend for *const waxseal_table_select_t {
                 columns,
                 filter: select.filter.copied()?,
                 after: select.after.copied()?,
-                limit: select.limit,
+                limit: (select.has_limit || select.limit > 0).then_some(select.limit),
                 is_reverse: select.is_reverse,
                 is_full_scan: select.is_full_scan,
             })

@@ -200,6 +200,7 @@ static void rows_are_selected(void) {
     CHECK_SELECT("Sense Pride Emma Frankenstein", table, .snapshot = snapshot);
     CHECK_SELECT("Pride Emma", table, .prefix = VALUES(austen), .range = range);
     CHECK_SELECT("Emma Pride", table, .prefix = VALUES(austen), .is_reverse = true, .limit = 2);
+    CHECK_SELECT("", table, .has_limit = true);
     CHECK_SELECT("Sense Emma", table, .index = SLICE("by_genre"), .prefix = VALUES(novel));
     CHECK_SELECT("Emma", table, .filter = {filter, LENGTH(filter)});
     CHECK_SELECT("- - -", table, .columns = author, .column_count = 1);
