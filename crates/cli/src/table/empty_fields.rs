@@ -1,6 +1,7 @@
 //! Empty fields of delimited text: `""` is an empty text, and an empty field without quotes is a null.
 //!
-//! The `csv` crate reads both as an empty field. A byte that no UTF-8 text has is therefore put into the former.
+//! The `csv` crate reads both as an empty field. The byte `FF`, which no UTF-8 text has, is therefore put into the former.
+//! Where the text has this byte, it is doubled, so that it stays malformed.
 
 use std::io::{self, Read};
 
@@ -98,6 +99,9 @@ impl<R: Read> EmptyFields<R> {
             }
         };
         self.marked.push(byte);
+        if EMPTY_TEXT == [byte] {
+            self.marked.push(byte);
+        }
         self.at = next;
     }
 }
@@ -138,12 +142,15 @@ mod tests {
             ("\"a,\"\"\n\"\"\",\"\"", "\"a,\"\"\n\"\"\",\"~\""),
             ("a\"\",\"\"", "a\"\",\"~\""),
             ("\"\"a,\"", "\"\"a,\""),
+            ("~,\"~\"", "~~,\"~~\""),
             ("", ""),
         ] {
-            let marked = marked.replace('~', "\u{1}").into_bytes();
-            let marked: Vec<u8> = marked.iter().map(|byte| if *byte == 1 { 0xFF } else { *byte }).collect();
+            let bytes = |text: &str| -> Vec<u8> {
+                text.bytes().map(|byte| if byte == b'~' { EMPTY_TEXT[0] } else { byte }).collect()
+            };
+            let (text, marked) = (bytes(text), bytes(marked));
             for size in [1, 3, 1000] {
-                let mut readers: [Box<dyn Read>; 2] = [Box::new(text.as_bytes()), Box::new(Bytewise(text.as_bytes()))];
+                let mut readers: [Box<dyn Read>; 2] = [Box::new(&*text), Box::new(Bytewise(&text))];
                 for reader in &mut readers {
                     let mut reader = EmptyFields::new(reader, b',');
                     let (mut found, mut buffer) = (Vec::new(), vec![0; size]);
