@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::filter::Filter;
+use crate::json;
 use crate::json_rows::{in_column, no_column};
 use crate::schema::Schema;
 use crate::value::Value;
@@ -21,14 +22,17 @@ const COMPARISONS: [(&str, Comparison); 7] = [
 
 impl Schema {
     /// Parses the text form of a value of a column: see [`Value::parse`]. In a dynamic column, text that is a JSON number,
-    /// string or truth value, or names its type, is that value, and any other text is itself.
+    /// string or truth value, or names its type, is that value. Any other text is itself, such as `01234` and `+5`, and a
+    /// number that is too large or has blanks around it.
     ///
     /// Errors: `NotFound` for an unknown column; `Invalid` for text that does not fit the column's type.
     pub fn parse_value(&self, column: &str, text: &str) -> Result<Value> {
         match self.column_named(column) {
             Some(found) => Value::parse(text, found.column_type()).map_err(|error| in_column(column, &error)),
             None if self.has_dynamic_columns() => {
-                let value = Value::from_dynamic_json(text).ok().filter(|value| !value.is_null());
+                let is_document = json::check(text).is_ok() && json::trimmed(text) == text;
+                let value = if is_document { Value::from_dynamic_json(text).ok() } else { None };
+                let value = value.filter(|value| !value.is_null());
                 Ok(value.unwrap_or_else(|| Value::Text(text.to_owned())))
             }
             None => Err(no_column(column)),
@@ -128,6 +132,25 @@ mod tests {
         {
             assert_eq!(Filter::parse(condition, &dynamic).unwrap().matches(&row), holds, "{condition}");
         }
+    }
+
+    #[test]
+    fn dynamic_text_keeps_its_characters_unless_it_is_json() {
+        let dynamic = schema().dynamic_columns();
+        for text in ["01234", "+49", ".5", "1.", " 5", "5\n", "-", "", "null", "[1]", "1e400", "\"a"] {
+            assert_eq!(dynamic.parse_value("label", text).unwrap(), Value::from(text), "{text}");
+        }
+        for (text, value) in [
+            ("-5", Value::from(-5i64)),
+            ("0.5", Value::from(0.5)),
+            ("true", Value::from(true)),
+            ("\"5\"", Value::from("5")),
+            ("{\"date\": \"1970-01-01\"}", Value::Date(0)),
+        ] {
+            assert_eq!(dynamic.parse_value("label", text).unwrap(), value, "{text}");
+        }
+        let zip = Row::new().with("this is", "a").with("label", "01234");
+        assert!(Filter::parse("label = 01234", &dynamic).unwrap().matches(&zip));
     }
 
     #[test]

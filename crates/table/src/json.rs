@@ -70,6 +70,11 @@ pub(crate) fn elements(text: &str) -> Result<Vec<&str>> {
     }
 }
 
+/// Returns the text without the white space of JSON around it.
+pub(crate) fn trimmed(text: &str) -> &str {
+    text.trim_matches([' ', '\t', '\n', '\r'])
+}
+
 /// Decodes a JSON string. Returns `None` for other JSON, and for half of a surrogate pair, which is no character.
 pub(crate) fn string(text: &str) -> Option<String> {
     let mut parser = Parser { bytes: text.as_bytes(), at: 0 };

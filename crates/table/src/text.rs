@@ -10,7 +10,7 @@ use std::fmt::Write;
 use crate::calendar::{date_text, parse_date, parse_timestamp, timestamp_text};
 use crate::decimal::{Decimal, MAX_DECIMAL_DIGITS};
 use crate::error::{Error, Result};
-use crate::json;
+use crate::json::{self, trimmed};
 use crate::types::ColumnType;
 use crate::value::Value;
 
@@ -169,8 +169,8 @@ impl Value {
         }
     }
 
-    /// Reads the JSON of a dynamic column. An integer is an `i64`, and any other number an `f64`. Errors:
-    /// `Invalid` for JSON that does not tell its type.
+    /// Reads the JSON of a dynamic column: the caller has checked that it is JSON. An integer is an `i64`, and any other
+    /// number an `f64`. Errors: `Invalid` for JSON that does not tell its type.
     pub(crate) fn from_dynamic_json(text: &str) -> Result<Value> {
         let text = trimmed(text);
         if let Some((ty, value)) = typed(text) {
@@ -275,11 +275,6 @@ fn is_read_back(document: &str) -> bool {
         && document == trimmed(document)
         && !document.contains(['\n', '\r'])
         && typed(document).is_none_or(|(ty, _)| ty != ColumnType::Json)
-}
-
-/// Returns the text without the white space of JSON around it.
-fn trimmed(text: &str) -> &str {
-    text.trim_matches([' ', '\t', '\n', '\r'])
 }
 
 fn truth(text: &str) -> Option<bool> {
