@@ -206,15 +206,24 @@ fn from_plain_json(text: &str, ty: &ColumnType) -> Result<Value> {
     }
     match json::string(text) {
         Some(string) if !matches!(ty, ColumnType::List(_)) => Value::parse(&string, ty),
-        None if !matches!(ty, ColumnType::Text | ColumnType::List(_)) && !text.starts_with(['"', '{', '[']) => {
-            let is_truth = matches!(text, "true" | "false");
-            match is_truth == matches!(ty, ColumnType::Bool | ColumnType::Empty) {
-                true => Value::parse(text, ty),
-                false => Err(wrong(text, ty)),
-            }
-        }
+        None if is_literal(text, ty) => Value::parse(text, ty),
         _ => Err(wrong(text, ty)),
     }
+}
+
+/// Returns true for a truth value or number of JSON, if the type has these.
+fn is_literal(text: &str, ty: &ColumnType) -> bool {
+    match ty {
+        ColumnType::Bool | ColumnType::Empty => matches!(text, "true" | "false"),
+        ColumnType::I32 | ColumnType::I64 | ColumnType::U64 | ColumnType::F32 | ColumnType::F64 => is_number(text),
+        ColumnType::Decimal { .. } => is_number(text),
+        _ => false,
+    }
+}
+
+/// Tells a number from the other values of JSON.
+fn is_number(text: &str) -> bool {
+    text.starts_with(|first: char| first == '-' || first.is_ascii_digit())
 }
 
 /// Returns the type and the value of JSON that names its type. The text of a document is in a string.
@@ -457,6 +466,9 @@ mod tests {
             (decimal.clone(), "100"),
             (decimal, "1e1"),
             (ColumnType::Bytes, "\"abc\""),
+            (ColumnType::Bytes, "1234"),
+            (ColumnType::Uuid, "12345678901234567890123456789012"),
+            (ColumnType::Date, "true"),
             (ColumnType::Uuid, "\"01234567-89ab-cdef-0123-456789abcde-\""),
             (ColumnType::Uuid, "\"0123456789ab-cdef-0123-4567-89abcdef\""),
             (ColumnType::I32.list(), "[1, null]"),
