@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::fmt::Write;
+use std::str::FromStr;
 
 use crate::calendar::{date_text, parse_date, parse_timestamp, timestamp_text};
 use crate::decimal::{Decimal, MAX_DECIMAL_DIGITS};
@@ -16,6 +17,9 @@ use crate::value::Value;
 
 /// The positions of the hyphens of a UUID, in bytes of it.
 const HYPHENS: [usize; 4] = [4, 6, 8, 10];
+
+/// The number of digits of an integer that every binary number type holds.
+const EXACT_DIGITS: usize = 7;
 
 impl fmt::Display for Value {
     /// Writes the text form: numbers in decimal, bytes as hexadecimal digits, times in UTC, a list as a JSON array. Text
@@ -101,14 +105,8 @@ impl Value {
             ColumnType::I32 => text.parse().ok().map(Value::I32),
             ColumnType::I64 => text.parse().ok().map(Value::I64),
             ColumnType::U64 => text.parse().ok().map(Value::U64),
-            ColumnType::F32 => {
-                let number = text.parse::<f32>().ok();
-                number.filter(|number| !number.is_infinite() || is_infinity(text)).map(Value::F32)
-            }
-            ColumnType::F64 => {
-                let number = text.parse::<f64>().ok();
-                number.filter(|number| !number.is_infinite() || is_infinity(text)).map(Value::F64)
-            }
+            ColumnType::F32 => binary(text).map(Value::F32),
+            ColumnType::F64 => binary(text).map(Value::F64),
             ColumnType::Decimal { .. } => return Value::Decimal(text.parse::<Decimal>()?).into_type(ty),
             ColumnType::Date => parse_date(text).map(Value::Date),
             ColumnType::Timestamp => parse_timestamp(text).map(Value::Timestamp),
@@ -294,9 +292,29 @@ fn truth(text: &str) -> Option<bool> {
     }
 }
 
-/// Returns true for an infinity by name, as opposed to a number that is too large.
-fn is_infinity(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-' || byte == b'+')
+/// Parses a binary number. A fraction is rounded to the nearest number. Returns `None` on overflow, on underflow to zero,
+/// and for an integer without an exact binary number.
+fn binary<F: FromStr + fmt::Display + Into<f64> + Copy>(text: &str) -> Option<F> {
+    let number = text.parse::<F>().ok()?;
+    let unsigned = text.trim_start_matches(['-', '+']);
+    let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_kept = match () {
+        () if unsigned.starts_with(|first: char| first.is_ascii_alphabetic()) => true, // inf, NaN
+        () if is_digits(unsigned) => unsigned.len() <= EXACT_DIGITS || is_integer(unsigned, number),
+        () => {
+            let number: f64 = number.into();
+            let mantissa = unsigned.split(['e', 'E']).next().unwrap_or(unsigned);
+            number.is_finite() && (number != 0.0 || !mantissa.contains(|digit| ('1'..='9').contains(&digit)))
+        }
+    };
+    is_kept.then_some(number)
+}
+
+/// Returns true if the digits are those of the number, or the fewest that are read back as the number: JavaScript writes
+/// 2 to the power of 64 as 18446744073709552000.
+fn is_integer(digits: &str, number: impl fmt::Display) -> bool {
+    let shown = [format!("{number:.0}"), format!("{number}")];
+    shown.iter().any(|shown| shown.trim_start_matches('-') == digits.trim_start_matches('0'))
 }
 
 fn parse_uuid(text: &str) -> Option<[u8; 16]> {
@@ -432,6 +450,12 @@ mod tests {
             (ColumnType::I64, "\"5\"", Value::from(5i64)),
             (ColumnType::I64, "{\"i32\": 5}", Value::from(5i64)),
             (ColumnType::F64, "5", Value::from(5.0)),
+            (ColumnType::F64, "-9007199254740992", Value::from(-9_007_199_254_740_992.0)),
+            (ColumnType::F64, "\"0018446744073709551616\"", Value::from(18_446_744_073_709_551_616.0)),
+            (ColumnType::F64, "18446744073709552000", Value::from(18_446_744_073_709_551_616.0)),
+            (ColumnType::F64, "0.0e-999", Value::from(0.0)),
+            (ColumnType::F64, "0.1000000000000000055", Value::from(0.1)),
+            (ColumnType::F32, "16777216", Value::from(16_777_216.0f32)),
             (ColumnType::Bool, "\"TRUE\"", Value::from(true)),
             (ColumnType::Text, "\"null\"", Value::from("null")),
             (ColumnType::Json, "{\"i32\": 5}", Value::Json("{\"i32\": 5}".to_owned())),
@@ -465,6 +489,12 @@ mod tests {
             (decimal.clone(), "0.001"),
             (decimal.clone(), "100"),
             (decimal, "1e1"),
+            (ColumnType::F64, "1e-400"),
+            (ColumnType::F64, "-0.1e-400"),
+            (ColumnType::F32, "1e-50"),
+            (ColumnType::F64, "9007199254740993"),
+            (ColumnType::F32, "16777217"),
+            (ColumnType::F32, "\"-100000001\""),
             (ColumnType::Bytes, "\"abc\""),
             (ColumnType::Bytes, "1234"),
             (ColumnType::Uuid, "12345678901234567890123456789012"),
