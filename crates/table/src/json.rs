@@ -10,6 +10,9 @@ use crate::error::{Error, Result};
 /// The deepest nesting of arrays and objects.
 const MAX_DEPTH: usize = 128;
 
+/// The levels that may be around a document in the JSON of a row: the row, a group, an entry, the name of a type, a list.
+const ROW_LEVELS: usize = 5;
+
 /// Fails with `Invalid` for a text that is not one JSON document.
 pub(crate) fn check(text: &str) -> Result<()> {
     let mut parser = Parser { bytes: text.as_bytes(), at: 0 };
@@ -18,6 +21,12 @@ pub(crate) fn check(text: &str) -> Result<()> {
         true => Ok(()),
         false => Err(Error::invalid(format!("the text is not a JSON document: see byte {}", parser.at))),
     }
+}
+
+/// Returns true for a document that may be a part of the JSON of a row.
+pub(crate) fn fits_in_row(text: &str) -> bool {
+    let mut parser = Parser { bytes: text.as_bytes(), at: 0 };
+    parser.value(ROW_LEVELS) && parser.space() && parser.at == text.len()
 }
 
 /// Returns the names and values of an object. Errors: `Invalid` for text that is not one object, and for a

@@ -136,6 +136,7 @@ mod tests {
             .column("notes", ColumnType::Json)
             .repeated_group("pages")
             .column_in("pages", "contents", ColumnType::Text)
+            .column_in("pages", "layouts", ColumnType::Json.list())
             .dynamic_columns()
     }
 
@@ -153,6 +154,26 @@ mod tests {
         assert!(!line.contains('\n'), "{line}");
         assert_eq!(schema().row_from_json(&line).unwrap(), row, "{line}");
         assert_eq!(schema().row_from_json("{\"pages\": null, \"notes\": null}").unwrap(), Row::new());
+    }
+
+    /// The deepest documents of a column are deeper than those of a row may be.
+    #[test]
+    fn rows_with_deep_documents_are_read_back() {
+        for depth in 120..=128 {
+            let document = Value::Json("[".repeat(depth) + &"]".repeat(depth));
+            let list = Value::List(vec![document.clone()]);
+            let row = Row::new()
+                .with("notes", document.clone())
+                .with("label", document)
+                .with("labels", list.clone())
+                .with_entry("pages", "1", "layouts", list.clone());
+            let line = schema().row_to_json(&row);
+            assert_eq!(schema().row_from_json(&line).unwrap(), row, "{depth}");
+            let ty = ColumnType::Json.list();
+            assert_eq!(Value::from_json(&list.to_json(), &ty).unwrap(), list, "{depth}");
+        }
+        let too_deep = "[".repeat(129) + &"]".repeat(129);
+        assert!(schema().row_from_json(&format!("{{\"notes\": {too_deep}}}")).is_err());
     }
 
     #[test]

@@ -281,6 +281,7 @@ fn is_read_back(document: &str) -> bool {
     document != "null"
         && document == trimmed(document)
         && !document.contains(['\n', '\r'])
+        && json::fits_in_row(document)
         && typed(document).is_none_or(|(ty, _)| ty != ColumnType::Json)
 }
 
