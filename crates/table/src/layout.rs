@@ -705,8 +705,8 @@ fn no_column(name: &str) -> Error {
     Error::of(ErrorKind::NotFound, format!("the table has no column {name:?}"))
 }
 
-/// Fails with `Invalid` for a dynamic column that cannot be stored.
-fn check_dynamic(name: &str, value: &Value) -> Result<()> {
+/// Fails with `Invalid` for a dynamic column that cannot be stored, or whose JSON could not be read.
+pub(crate) fn check_dynamic(name: &str, value: &Value) -> Result<()> {
     crate::schema::check_name("column", name)?;
     let is_list_of_values = |values: &[Value]| {
         let kind = values.first().map(std::mem::discriminant);
@@ -717,6 +717,11 @@ fn check_dynamic(name: &str, value: &Value) -> Result<()> {
     match value {
         Value::List(values) if !is_list_of_values(values) => {
             Err(Error::invalid(format!("column {name:?}: a list has values of one simple type")))
+        }
+        Value::List(_) => {
+            // Decimals may have no common scale, and a document may be none.
+            let fitting = value.column_type().map(|ty| value.clone().into_type(&ty));
+            fitting.transpose().map(drop).map_err(|error| crate::json_rows::in_column(name, &error))
         }
         Value::Json(text) => crate::json::check(text),
         _ => Ok(()),

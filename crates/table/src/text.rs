@@ -357,6 +357,7 @@ fn wrong(text: &str, ty: &ColumnType) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::check_dynamic;
     use crate::values_for_tests::{any_type, value_of};
     use proptest::prelude::*;
 
@@ -381,6 +382,16 @@ mod tests {
         any_type().prop_flat_map(|ty| (Just(ty.clone()), value(ty)))
     }
 
+    /// Documents that are none among them, and decimals without a common scale.
+    fn list_element() -> impl Strategy<Value = Value> {
+        let document = prop::sample::select(vec!["null", "{}", "[1,\n2]", "oops", ""]);
+        let decimal = (prop::sample::select(vec![1i128, 10i128.pow(37)]), prop::sample::select(vec![0u8, 1, 38]));
+        prop_oneof![
+            document.prop_map(|text| Value::Json(text.to_owned())),
+            decimal.prop_map(|(number, scale)| Value::Decimal(Decimal::new(number, scale).unwrap())),
+        ]
+    }
+
     /// Equal, and with the same sign of a zero.
     fn is_same(one: &Value, other: &Value) -> bool {
         let sign = |value: &Value| value.as_f64().filter(|number| !number.is_nan()).map(f64::is_sign_negative);
@@ -402,6 +413,16 @@ mod tests {
             }
             let typed = format!(" {dynamic}\n");
             prop_assert!(is_same(&Value::from_json(&typed, &ty).unwrap(), &value));
+        }
+
+        #[test]
+        fn every_dynamic_list_is_read_back(values in prop::collection::vec(list_element(), 1..4)) {
+            let list = Value::List(values);
+            if check_dynamic("list", &list).is_ok() {
+                let json = list.to_dynamic_json();
+                prop_assert!(json::check(&json).is_ok(), "{json}");
+                prop_assert_eq!(Value::from_dynamic_json(&json).unwrap(), list, "{}", json);
+            }
         }
 
         #[test]
