@@ -249,7 +249,7 @@ impl RowWriter<'_> {
         Ok(self.transaction.put_with(self.indexes, &entry.key, &entry.value, expiring(expires))?)
     }
 
-    /// Returns the expiry of a row's group; `None` if the row has no record of the group.
+    /// Returns the expiry of a row's group. A row without a record of the group has no expiry of it.
     fn group_expiry(&self, row_key: &[u8], group: GroupId) -> Result<Option<u64>> {
         let key = self.layout.group_key(row_key, group);
         if self.transaction.contains(self.rows, &key)? { self.expiry(&key) } else { Ok(None) }

@@ -312,7 +312,7 @@ impl Schema {
         self.groups.iter().find(|group| group.id == column.group).map_or("default", Group::name)
     }
 
-    /// Returns the indexes over visible columns. An index that can be read while it is rebuilt is public.
+    /// Returns the indexes over visible columns. An index stays public while it is rebuilt.
     pub fn indexes(&self) -> impl Iterator<Item = &IndexInfo> {
         self.indexes.iter().filter(|index| self.is_visible(index) && !self.is_rebuild(index))
     }
