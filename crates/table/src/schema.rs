@@ -329,12 +329,6 @@ impl Schema {
         index.columns.iter().filter_map(move |(id, order)| Some((column(*id)?, *order)))
     }
 
-    /// Returns the columns of an index of this schema, with their order.
-    pub fn columns_of_index<'a>(&'a self, index: &'a IndexInfo) -> impl Iterator<Item = (&'a Column, SortOrder)> {
-        let column = |id| self.columns.iter().find(move |column| column.id == id);
-        index.columns.iter().filter_map(move |(id, order)| Some((column(*id)?, *order)))
-    }
-
     fn is_visible(&self, index: &IndexInfo) -> bool {
         let is_active = |id| self.columns().any(|column| column.id == id);
         index.columns.iter().all(|(id, _)| is_active(*id))
