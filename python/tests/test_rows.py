@@ -363,6 +363,25 @@ def test_dataclasses_are_rows(tables):
         volumes.select().__arrow_c_stream__()
 
 
+def test_a_snapshot_has_the_types_and_names_of_its_own_schema():
+    with waxseal.memory() as db:
+        table = Tables(db).create("test.values", {"key": "i32", "old": "f32"}, partition_key="key")
+        table.insert({"key": 1, "old": 0.1})
+        snapshot = db.snapshot()
+        table.alter(rename={"old": "new"})
+        select = table.select(snapshot=snapshot, where=column("old") == 0.1)
+        assert [row["key"] for row in select] == [1] and select.count() == 1
+
+        @dataclasses.dataclass
+        class Named:
+            key: int
+            new: float
+
+        assert [one.key for one in Tables(db).table("test.values", Named)] == [1]
+        with pytest.raises(TypeError, match="new"):
+            Tables(db).table("test.values", Named).get(1, snapshot=snapshot)
+
+
 def test_a_dataclass_reads_no_column_by_its_old_name(tables):
     volumes = tables.create("corpus.volumes", Volume, partition_key="id", repeated_groups={"pages": {"text": str}})
     volume = Volume(uuid.uuid4(), Decimal("9.50"), "Emma")

@@ -580,13 +580,17 @@ class Table(Generic[R]):
         encoded = name.encode("utf-8")
         self._call(function, encoded, len(encoded), *arguments)
 
-    def _current(self) -> Layout:
-        """Returns the present layout. Another handle, or another process, may have changed it."""
-        version = self._handles.number("waxseal_table_schema_version", self._owned.handle)
+    def _current(self, snapshot: Optional[Snapshot] = None) -> Layout:
+        """Returns the present layout, or that of a snapshot. Another handle, or another process, may have changed the
+        present one."""
+        at = None if snapshot is None else snapshot._open_handle()
+        version = self._handles.number("waxseal_table_schema_version", self._owned.handle, at)
         layout = self._layout
         if layout is None or layout.schema.version != version:
-            layout = self._layout = self._described(0)
-        assert layout is not None
+            layout = self._described(0 if snapshot is None else version)
+            assert layout is not None
+            if snapshot is None:
+                self._layout = layout
         return layout
 
     def _described(self, version: int) -> Optional[Layout]:
@@ -667,7 +671,7 @@ class Table(Generic[R]):
 
     def _get(self, transaction: Optional[int], snapshot: Optional[Snapshot], key: Any) -> Any:
         kept: Kept = []
-        layout, row = self._current(), _abi.waxseal_cells_t()
+        layout, row = self._current(snapshot), _abi.waxseal_cells_t()
         made = self._maker(layout)
         at = None if snapshot is None else snapshot._open_handle()
         arguments = (self._owned.handle, transaction, at, self._key(layout, key, kept))
@@ -711,7 +715,7 @@ class Select(Generic[R]):
     def __iter__(self) -> Iterator[R]:
         kept: Kept = []
         handles, table = self._table._handles, self._table._owned.handle
-        layout = self._table._current()
+        layout = self._table._current(self._options.snapshot)
         select, made = self._c(layout, kept), self._maker(layout)
         rows = handles.made("waxseal_table_select", table, C.byref(select), destroy="waxseal_table_rows_destroy")
         return _Rows(handles, rows, made)
@@ -724,7 +728,7 @@ class Select(Generic[R]):
         if not self._options.limit:
             raise ValueError("a page has a limit")
         kept: Kept = []
-        layout, rows, position = self._table._current(), C.c_void_p(), C.c_void_p()
+        layout, rows, position = self._table._current(self._options.snapshot), C.c_void_p(), C.c_void_p()
         select, made = self._c(layout, kept), self._maker(layout)
         try:
             self._table._call("waxseal_table_page", C.byref(select), C.byref(rows), C.byref(position))
@@ -753,7 +757,7 @@ class Select(Generic[R]):
     def count(self) -> int:
         """Returns the number of rows, which are all read."""
         kept: Kept = []
-        select = self._c(self._table._current(), kept)
+        select = self._c(self._table._current(self._options.snapshot), kept)
         return self._table._handles.number("waxseal_table_count", self._table._owned.handle, C.byref(select))
 
     def to_arrow(self) -> Any:
@@ -773,7 +777,8 @@ class Select(Generic[R]):
 
     def _stream(self, batch_rows: int) -> object:
         kept: Kept = []
-        arguments = (self._table._owned.handle, C.byref(self._c(self._table._current(), kept)), batch_rows, 0)
+        select = self._c(self._table._current(self._options.snapshot), kept)
+        arguments = (self._table._owned.handle, C.byref(select), batch_rows, 0)
         return stream_of(self._table._handles, "waxseal_table_scan_arrow", *arguments)
 
     def _c(self, layout: Layout, kept: Kept) -> Any:

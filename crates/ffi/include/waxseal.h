@@ -8001,12 +8001,16 @@ int32_t waxseal_table_rows_next(waxseal_table_rows_t *rows, waxseal_cells_t *row
 int32_t waxseal_table_rows_destroy(waxseal_table_rows_t *rows);
 
 /**
- * Returns the version of a table's schema. It is cheap, so that a copy of the schema can be kept until it changes.
+ * Returns the version of a table's schema as a snapshot sees it; a null `snapshot` is the current state. It is cheap,
+ * so that a copy of the schema can be kept until it changes.
  *
- * Thread-safe. Errors: `WAXSEAL_NO_SUCH_NAME` if the table was dropped and the store is open for reading only;
- * `WAXSEAL_CLOSED`.
+ * Thread-safe. Errors: `WAXSEAL_NO_SUCH_NAME` if the table was dropped and the store is open for reading only, and if
+ * the snapshot is older than the table; `WAXSEAL_INVALID` for a snapshot of another store; `WAXSEAL_CLOSED`.
  */
-int32_t waxseal_table_schema_version(const waxseal_table_t *table, uint64_t *version, waxseal_error_t **error);
+int32_t waxseal_table_schema_version(const waxseal_table_t *table,
+                                     const waxseal_snapshot_t *snapshot,
+                                     uint64_t *version,
+                                     waxseal_error_t **error);
 
 /**
  * Returns a version of a table's schema; 0 is the present one. `WAXSEAL_NOT_FOUND` for a version that does not exist.

@@ -13,7 +13,9 @@ use crate::failure::{Failure, Result};
 use crate::handle::{HandleKind, handle, issue};
 use crate::json::put_text;
 use crate::lent::{Lend, copied_array, copied_text, waxseal_slice_t};
+use crate::snapshot::waxseal_snapshot_t;
 use crate::table::{on, waxseal_table_t};
+use crate::table_select::at_snapshot;
 use crate::table_value::waxseal_table_type_t;
 
 /// The column is a value.
@@ -400,13 +402,19 @@ impl Lend for waxseal_table_alteration_t {
 }
 
 calls! {
-    /// Returns the version of a table's schema. It is cheap, so that a copy of the schema can be kept until it changes.
+    /// Returns the version of a table's schema as a snapshot sees it; a null `snapshot` is the current state. It is
+    /// cheap, so that a copy of the schema can be kept until it changes.
     ///
-    /// Thread-safe. Errors: `WAXSEAL_NO_SUCH_NAME` if the table was dropped and the store is open for reading only;
-    /// `WAXSEAL_CLOSED`.
-    fn waxseal_table_schema_version(table: *const waxseal_table_t, out version: *mut u64) {
+    /// Thread-safe. Errors: `WAXSEAL_NO_SUCH_NAME` if the table was dropped and the store is open for reading only, and
+    /// if the snapshot is older than the table; `WAXSEAL_INVALID` for a snapshot of another store; `WAXSEAL_CLOSED`.
+    fn waxseal_table_schema_version(
+        table: *const waxseal_table_t, snapshot: *const waxseal_snapshot_t, out version: *mut u64,
+    ) {
         let version = version.needed("version")?;
-        version.set(on(table, |table| Ok(table.schema_version()?))?);
+        version.set(on(table, |table| match snapshot.is_null() {
+            true => Ok(table.schema_version()?),
+            false => at_snapshot(table, snapshot, |snapshot| Ok(table.schema_at(snapshot)?.version())),
+        })?);
         Ok(())
     }
 

@@ -291,7 +291,8 @@ static void schemas_are_described_and_changed(void) {
     const waxseal_table_schema_t *found = NULL;
     waxseal_table_index_report_t report;
     waxseal_bytes_t *bytes = NULL;
-    uint64_t number = 0;
+    waxseal_snapshot_t *snapshot = NULL;
+    uint64_t number = 0, second = 0;
     CHECK_OK(waxseal_open_memory(NULL, &db, &error));
     CHECK_OK(waxseal_table_create(db, LIT("corpus.volumes"), &schema, &table, &error));
     CHECK_OK(waxseal_table_create_index(table, &index, &error));
@@ -329,10 +330,16 @@ static void schemas_are_described_and_changed(void) {
     CHECK_BYTES("remark", found->columns[5].name);
     CHECK_NUMBER(WAXSEAL_COLUMN_STATE_TENTATIVE, found->columns[5].state);
     CHECK(found->columns[5].deadline_micros > 0);
-    CHECK_OK(waxseal_table_schema_version(table, &number, &error));
+    CHECK_OK(waxseal_table_schema_version(table, NULL, &number, &error));
     CHECK_NUMBER(found->version, number);
+    CHECK_OK(waxseal_snapshot_create(db, &snapshot, &error));
     CHECK_OK(waxseal_table_description_destroy(description));
     CHECK_OK(waxseal_table_alter(table, (waxseal_table_alteration_t){&restore, 1}, &error));
+    CHECK_OK(waxseal_table_schema_version(table, snapshot, &second, &error));
+    CHECK_NUMBER(number, second);
+    CHECK_OK(waxseal_snapshot_destroy(snapshot));
+    CHECK_OK(waxseal_table_schema_version(table, NULL, &second, &error));
+    CHECK_NUMBER(number + 1, second);
     CHECK_OK(waxseal_table_drop_column(table, LIT("remark"), 1000000000, &error));
     CHECK_OK(waxseal_table_drop_column(table, LIT("remark"), 1000000000, &error));
     CHECK_OK(waxseal_table_purge_columns(table, &bytes, &error));
