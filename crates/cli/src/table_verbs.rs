@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use crate::expiry::ExpiryArgs;
-use crate::format::Format;
+use crate::format::TableFormat;
 
 /// NAME is KEYSPACE.TABLE, for instance `library.books`. Values are text of the column's type: numbers, true, false,
 /// 2026-01-31, 2026-01-31T12:00:00Z, hexadecimal digits for bytes, JSON for lists. `--json` prints rows as JSON lines.
@@ -78,15 +78,15 @@ pub(crate) enum TableVerb {
     /// Read rows from a file into a table.
     ///
     /// csv and tsv begin with the names of the columns. An empty field is null, and an empty text is `""`. jsonl has
-    /// an object a line. Rows are committed in batches. The first bad row ends the import: it is named by its line, and the
+    /// an object a line. parquet and arrow have columns of the same names and types that lose nothing. Rows are committed in batches. The first bad row ends the import: it is named by its line, and the
     /// rows before it are imported.
     Import {
         name: String,
         /// `-` is standard input.
         file: PathBuf,
-        /// csv, tsv or jsonl. Default: by the extension of FILE.
+        /// Default: by the extension of FILE.
         #[arg(long)]
-        format: Option<Format>,
+        format: Option<TableFormat>,
         /// Write rows over rows of the same keys. Default: such a row is bad.
         #[arg(long)]
         replace: bool,
@@ -101,9 +101,9 @@ pub(crate) enum TableVerb {
         name: String,
         /// Default: standard output.
         file: Option<PathBuf>,
-        /// csv, tsv or jsonl. Default: by the extension of FILE, else jsonl.
+        /// Default: by the extension of FILE, else jsonl.
         #[arg(long)]
-        format: Option<Format>,
+        format: Option<TableFormat>,
         /// Only these columns.
         #[arg(long, value_delimiter = ',', value_name = "COLUMNS")]
         columns: Vec<String>,

@@ -33,6 +33,7 @@
 //! tables                     create, open, list and drop
 //! targets                    tables as targets of the registry
 //! transaction                rows of several tables
+//! arrow_rows                 rows as Arrow record batches
 //! purge, certificate         purge of dropped columns; the proof that no value is left
 //! select, indexes            reads of many rows; build and verify indexes
 //! passes                     passes over all rows
@@ -54,12 +55,16 @@
 //! schema, row, changes, key_values   what callers write
 //! index                      definitions and entries of indexes
 //! packed, key                values and keys as bytes
-//! text                       values as text and as JSON
+//! text, arrow_values         values as text, JSON and Arrow arrays
 //! value, types, decimal      values and types
 //! json, calendar, floats, codec, error
 //! ```
 
 mod alteration;
+#[cfg(feature = "arrow")]
+mod arrow_rows;
+#[cfg(feature = "arrow")]
+mod arrow_values;
 mod calendar;
 mod catalogue;
 mod certificate;
@@ -108,6 +113,10 @@ mod values_for_tests;
 mod write;
 
 pub use alteration::Alteration;
+#[cfg(feature = "arrow")]
+pub use arrow_array::RecordBatch;
+#[cfg(feature = "arrow")]
+pub use arrow_rows::ArrowScan;
 pub use certificate::Certificate;
 pub use changes::Changes;
 pub use decimal::{Decimal, MAX_DECIMAL_DIGITS};

@@ -303,6 +303,25 @@ impl<'a> Select<'a> {
         Ok(Rows::new(source, filter, projection, self.limit))
     }
 
+    #[cfg(feature = "arrow")]
+    pub(crate) fn table(&self) -> &'a Table {
+        self.table
+    }
+
+    /// Returns the names of the selected columns; `None` for all columns.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn selected(&self) -> Option<&[String]> {
+        self.columns.as_deref()
+    }
+
+    /// Fixes the snapshot that the select reads, and returns the schema at it.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn with_schema(mut self) -> Result<(Select<'a>, crate::schema::Schema)> {
+        let snapshot = self.snapshot.take().unwrap_or_else(|| self.table.state.store.db.snapshot());
+        let schema = self.table.state.layout_at(&snapshot)?.record.schema.clone();
+        Ok((self.at(&snapshot), schema))
+    }
+
     /// Returns true if the rows of the select are in partitions that the key does not name.
     fn is_across_partitions(&self, layout: &Layout) -> bool {
         let has_range = !matches!(self.range, (Bound::Unbounded, Bound::Unbounded));

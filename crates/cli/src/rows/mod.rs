@@ -20,7 +20,7 @@ use crate::format::Format;
 /// The header of plain records.
 const PLAIN: [&str; 2] = ["key", "value"];
 
-pub(crate) fn delimiter(format: Format) -> u8 {
+fn delimiter(format: Format) -> u8 {
     if format == Format::Tsv { b'\t' } else { b',' }
 }
 

@@ -8,16 +8,15 @@ use std::path::Path;
 
 use rustix::fs::Mode;
 use serde_json::json;
-use waxseal_table::{Row, Rows, Schema, Value};
+use waxseal_table::{Row, Rows, Schema, Select, Value};
 
 use super::OpenTable;
 use crate::args::Args;
 use crate::damage::Damaged;
 use crate::failure::{Exit, Failure};
 use crate::files::Unnamed;
-use crate::format::{Format, by_extension};
+use crate::format::TableFormat;
 use crate::output::Output;
-use crate::rows::delimiter;
 use crate::{progress, text};
 
 /// Size of the output buffer.
@@ -28,28 +27,30 @@ pub(crate) fn export(
     args: &Args,
     name: &str,
     file: Option<&Path>,
-    format: Option<Format>,
+    format: Option<TableFormat>,
     columns: &[String],
     output: &mut Output,
 ) -> Result<Exit, Failure> {
     let file = file.filter(|file| *file != "-");
-    let format = format.or_else(|| by_extension(file?)).unwrap_or(Format::Jsonl);
-    if format == Format::Dir {
-        return Err(Failure::usage("rows are exported as csv, tsv or jsonl"));
-    }
+    let format = format.or_else(|| TableFormat::by_extension(file?)).unwrap_or(TableFormat::Jsonl);
     let open = OpenTable::to_read(args, name)?;
-    let fields = match format {
-        Format::Jsonl => Vec::new(),
-        _ => csv_columns(&open.schema, columns)?,
-    };
     let select = if columns.is_empty() { open.table.select() } else { open.table.select().columns(columns) };
-    let rows = select.rows()?;
+    let source = match format {
+        TableFormat::Parquet | TableFormat::Arrow => ExportSource::Batches(batches(select)?, format),
+        TableFormat::Jsonl => ExportSource::Lines(select.rows()?),
+        format => ExportSource::Fields(select.rows()?, csv_columns(&open.schema, columns)?, format.delimiter()),
+    };
     let mut damaged = Damaged::default();
-    let write = |out: &mut dyn Write| -> Result<u64, Failure> {
+    let write = |out: &mut (dyn Write + Send)| -> Result<u64, Failure> {
         let mut out = BufWriter::with_capacity(BUFFER_BYTES, out);
-        let rows = match format {
-            Format::Jsonl => each(rows, &mut damaged, |row| writeln!(out, "{}", open.schema.row_to_json(row))),
-            format => write_csv(rows, &mut damaged, &fields, delimiter(format), &mut out),
+        let rows = match source {
+            ExportSource::Lines(rows) => {
+                each(rows, &mut damaged, |row| writeln!(out, "{}", open.schema.row_to_json(row)))
+            }
+            ExportSource::Fields(rows, columns, delimiter) => {
+                write_csv(rows, &mut damaged, &columns, delimiter, &mut out)
+            }
+            ExportSource::Batches(scan, format) => write_batches(scan, format, &mut damaged, &mut out),
         }?;
         out.flush().map_err(|error| Failure::io("export", error))?;
         Ok(rows)
@@ -72,6 +73,44 @@ pub(crate) fn export(
         output.object(&json!({ "ok": true, "rows": rows }))?;
     }
     Ok(exit)
+}
+
+/// The rows that are exported, in the form that the format needs.
+enum ExportSource {
+    Lines(Rows),
+    Fields(Rows, Vec<String>, u8),
+    Batches(Scan, TableFormat),
+}
+
+#[cfg(feature = "arrow")]
+type Scan = waxseal_table::ArrowScan;
+
+#[cfg(not(feature = "arrow"))]
+type Scan = std::convert::Infallible;
+
+#[cfg(feature = "arrow")]
+fn batches(select: Select<'_>) -> Result<Scan, Failure> {
+    Ok(select.scan_arrow()?)
+}
+
+#[cfg(not(feature = "arrow"))]
+fn batches(_: Select<'_>) -> Result<Scan, Failure> {
+    Err(super::no_batches())
+}
+
+#[cfg(feature = "arrow")]
+fn write_batches(
+    scan: Scan,
+    format: TableFormat,
+    damaged: &mut Damaged,
+    out: &mut (impl Write + Send),
+) -> Result<u64, Failure> {
+    super::batches::write(scan, format, damaged, out)
+}
+
+#[cfg(not(feature = "arrow"))]
+fn write_batches(scan: Scan, _: TableFormat, _: &mut Damaged, _: &mut impl Write) -> Result<u64, Failure> {
+    match scan {}
 }
 
 /// Returns the directory of a new file, and its name there. Fails if the file exists.

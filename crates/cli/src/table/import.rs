@@ -18,9 +18,9 @@ use super::{OpenTable, row};
 use crate::args::Args;
 use crate::expiry::ExpiryArgs;
 use crate::failure::{Exit, Failure};
-use crate::format::{Format, by_extension};
+use crate::format::TableFormat;
 use crate::output::{Output, or_seen_enough};
-use crate::rows::{NAMED_ROWS, Quotes, csv_fault, delimiter};
+use crate::rows::{NAMED_ROWS, Quotes, csv_fault};
 use crate::{progress, text};
 
 /// Greatest number of rows of a batch.
@@ -32,7 +32,7 @@ const BATCH_BYTES: usize = 1 << 20;
 /// The file that is imported, and how.
 pub(crate) struct Import<'a> {
     pub(crate) file: &'a Path,
-    pub(crate) format: Option<Format>,
+    pub(crate) format: Option<TableFormat>,
     pub(crate) replace: bool,
     pub(crate) skip_bad: bool,
     pub(crate) expiry: &'a ExpiryArgs,
@@ -56,34 +56,42 @@ pub(crate) fn from_standard_input(
     expiry: &ExpiryArgs,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
-    let format = Some(Format::Jsonl);
+    let format = Some(TableFormat::Jsonl);
     import(args, name, &Import { file: Path::new("-"), format, replace, skip_bad: false, expiry }, output)
 }
 
 pub(crate) fn import(args: &Args, name: &str, import: &Import<'_>, output: &mut Output) -> Result<Exit, Failure> {
     let options = row::row_options(import.expiry)?;
-    let format = import.format.or_else(|| by_extension(import.file));
-    let format = format.filter(|format| *format != Format::Dir).ok_or_else(|| {
+    let format = import.format.or_else(|| TableFormat::by_extension(import.file)).ok_or_else(|| {
         Failure::usage(format!("cannot tell the format of {}; say --format csv, tsv or jsonl", import.file.display()))
     })?;
-    let input: Box<dyn Read> = match import.file {
-        file if file == "-" => Box::new(io::stdin()),
-        file => Box::new(File::open(file).map_err(|error| Failure::io(import.source(), error))?),
+    let open_file = || File::open(import.file).map_err(|error| Failure::io(import.source(), error));
+    let input = match (format, import.file) {
+        (TableFormat::Parquet | TableFormat::Arrow, file) if file == "-" => {
+            return Err(Failure::usage("parquet and arrow are read from a file, not from standard input"));
+        }
+        (TableFormat::Parquet | TableFormat::Arrow, _) => Input::Batches(batches(open_file()?, format, import)?),
+        (TableFormat::Jsonl, file) if file == "-" => Input::Lines(Box::new(io::stdin())),
+        (TableFormat::Jsonl, _) => Input::Lines(Box::new(open_file()?)),
+        (format, file) if file == "-" => Input::Fields(Box::new(io::stdin()), format.delimiter()),
+        (format, _) => Input::Fields(Box::new(open_file()?), format.delimiter()),
     };
     let open = OpenTable::to_change(args, name)?;
     let mut importer = Importer {
         open: &open,
         import,
         options,
+        unit: if matches!(input, Input::Batches(_)) { "row" } else { "line" },
         batch: Vec::new(),
         bytes: 0,
         rows: 0,
         bad: 0,
         bar: progress::bar("import", None, "rows"),
     };
-    let read = match format {
-        Format::Jsonl => read_jsonl(input, &mut importer),
-        format => read_csv(input, delimiter(format), &mut importer),
+    let read = match input {
+        Input::Lines(input) => read_jsonl(input, &mut importer),
+        Input::Fields(input, delimiter) => read_csv(input, delimiter, &mut importer),
+        Input::Batches(batches) => read_batches(batches, &mut importer),
     };
     let outcome = importer.commit().and(read);
     importer.bar.finish_and_clear();
@@ -104,11 +112,57 @@ pub(crate) fn import(args: &Args, name: &str, import: &Import<'_>, output: &mut 
     Ok(Exit::Ok)
 }
 
+/// The opened file.
+enum Input {
+    Lines(Box<dyn Read>),
+    Fields(Box<dyn Read>, u8),
+    Batches(Batches),
+}
+
+#[cfg(feature = "arrow")]
+type Batches = super::batches::BatchReader;
+
+#[cfg(not(feature = "arrow"))]
+type Batches = std::convert::Infallible;
+
+#[cfg(feature = "arrow")]
+fn batches(file: File, format: TableFormat, import: &Import<'_>) -> Result<Batches, Failure> {
+    super::batches::read(file, format).map_err(|fault| Failure::usage(format!("{}: {fault}", import.source())))
+}
+
+#[cfg(not(feature = "arrow"))]
+fn batches(_: File, _: TableFormat, _: &Import<'_>) -> Result<Batches, Failure> {
+    Err(super::no_batches())
+}
+
+#[cfg(feature = "arrow")]
+fn read_batches(batches: Batches, importer: &mut Importer<'_>) -> Result<(), Failure> {
+    let mut number = 0;
+    for batch in batches {
+        let batch = batch
+            .map_err(|fault| Failure::usage(format!("{}: behind row {number}: {fault}", importer.import.source())))?;
+        let bytes = batch.get_array_memory_size() / batch.num_rows().max(1);
+        for row in 0..batch.num_rows() {
+            number += 1;
+            let row = importer.open.schema.row_from_arrow(&batch, row).map_err(|error| error.to_string());
+            importer.take(number, bytes, row)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(not(feature = "arrow"))]
+fn read_batches(batches: Batches, _: &mut Importer<'_>) -> Result<(), Failure> {
+    match batches {}
+}
+
 /// Collects rows, and commits them in batches.
 struct Importer<'a> {
     open: &'a OpenTable,
     import: &'a Import<'a>,
     options: RowOptions,
+    /// The word for a place in the file: `line`, or `row` in a file without lines.
+    unit: &'static str,
     /// Rows and faults, with their lines.
     batch: Vec<(u64, Result<Row, String>)>,
     /// Size of the text of the batch.
@@ -130,13 +184,13 @@ impl Importer<'_> {
     }
 
     fn fault(&mut self, line: u64, fault: &str) -> Result<(), Failure> {
-        let file = self.import.source();
+        let (file, unit) = (self.import.source(), self.unit);
         if !self.import.skip_bad {
-            return Err(Failure::usage(format!("{file}: line {line}: {fault}")));
+            return Err(Failure::usage(format!("{file}: {unit} {line}: {fault}")));
         }
         self.bad += 1;
         match self.bad {
-            ..=NAMED_ROWS => eprintln!("waxseal: skipped {file}: line {line}: {fault}"),
+            ..=NAMED_ROWS => eprintln!("waxseal: skipped {file}: {unit} {line}: {fault}"),
             bad if bad == NAMED_ROWS + 1 => eprintln!("waxseal: further bad rows are only counted"),
             _ => {}
         }

@@ -1,9 +1,11 @@
 //! `waxseal table`: typed rows in tables of a store.
 //!
 //! [`define`] creates, changes and drops tables, [`describe`] prints them, [`row`] reads and changes single rows,
-//! [`select`] prints many, which [`grid`] aligns, [`import`] and [`export`] move rows in and out as text, and
-//! [`integrity`] checks and repairs indexes.
+//! [`select`] prints many, which [`grid`] aligns, [`import`] and [`export`] move rows in and out, and [`integrity`]
+//! checks and repairs indexes.
 
+#[cfg(feature = "arrow")]
+mod batches;
 mod define;
 mod describe;
 mod empty_fields;
@@ -60,6 +62,11 @@ pub(crate) fn run(args: &Args, verb: &TableVerb, output: &mut Output) -> Result<
         TableVerb::Verify { name } => integrity::verify(args, name.as_deref(), output),
         TableVerb::Repair { name } => integrity::repair(args, name.as_deref(), output),
     }
+}
+
+#[cfg(not(feature = "arrow"))]
+fn no_batches() -> Failure {
+    Failure::usage("this build has no parquet and no arrow: cargo install --path crates/cli --features arrow")
 }
 
 /// A table of an open store.

@@ -15,6 +15,7 @@ mod overview;
 mod registry;
 #[cfg(feature = "serve")]
 mod serve;
+mod tables;
 mod transcripts;
 
 use std::ffi::{OsStr, OsString};

@@ -1,5 +1,7 @@
 //! Tables: one program, so that its parts link once.
 
+#[cfg(feature = "arrow")]
+mod arrow;
 mod cassandra_3919;
 mod certificate;
 mod changes;
