@@ -2,7 +2,7 @@
 //!
 //! A row is bad if its text is none of the format, if a value does not fit into its column, or if the table has a row of
 //! its key. Rows are committed in batches. The first bad row ends the import, after the rows before it; with
-//! `--skip-bad` bad rows are reported and left out.
+//! `--skip-bad` bad rows are reported and left out. A quote that is never closed ends the import in any case.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -280,6 +280,7 @@ fn read_csv(input: Box<dyn Read>, delimiter: u8, importer: &mut Importer<'_>) ->
     };
     let columns = columns_of(&importer.open.schema, &header).map_err(|fault| failed(1, fault))?;
     // A row is held back until the next one is read: a quote that the file does not close swallows all rows behind it.
+    // It is no bad row to skip, because the number of hidden rows is unknown.
     let mut last: Option<(u64, usize, Result<Row, String>)> = None;
     for record in reader.byte_records() {
         let row = match record {
@@ -297,7 +298,7 @@ fn read_csv(input: Box<dyn Read>, delimiter: u8, importer: &mut Importer<'_>) ->
         }
     }
     match last {
-        Some((line, ..)) if in_quotes.get() => importer.take(line, 0, Err(unclosed())),
+        Some((line, ..)) if in_quotes.get() => Err(failed(line, unclosed())),
         Some((line, bytes, row)) => importer.take(line, bytes, row),
         None if in_quotes.get() => Err(failed(1, unclosed())),
         None => Ok(()),
