@@ -3,6 +3,7 @@
 use std::ops::Bound;
 
 use serde_json::json;
+use waxseal::meta::Expiry;
 use waxseal_table::{Changes, Filter, Row, RowOptions, Value};
 
 use super::{OpenTable, assignment, range_of};
@@ -40,11 +41,14 @@ pub(crate) fn insert(
     Ok(Exit::Ok)
 }
 
-/// Returns the options of written rows.
+/// Returns the options of written rows. Fails for an expiry that no row can have, before any row is read.
 pub(super) fn row_options(expiry: &ExpiryArgs) -> Result<RowOptions, Failure> {
     Ok(match (expiry.after()?, expiry.at_micros()?) {
         (Some(after), _) => RowOptions::new().expires_in(after),
-        (None, Some(micros)) => RowOptions::new().expires_at(micros),
+        (None, Some(micros)) => {
+            Expiry::checked(micros)?;
+            RowOptions::new().expires_at(micros)
+        }
         (None, None) => RowOptions::new(),
     })
 }
