@@ -3,7 +3,6 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::fs::Mode;
@@ -22,7 +21,7 @@ use crate::{progress, text};
 /// Size of the output buffer.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// A file appears under its name when it is complete.
+/// A file appears under its name when its data is durable, so that the table may be dropped once the verb has returned.
 pub(crate) fn export(
     args: &Args,
     name: &str,
@@ -60,9 +59,12 @@ pub(crate) fn export(
         Some(file) => {
             let failed = |error: io::Error| Failure::io(file.display(), error);
             let (directory, file_name) = place(file).map_err(failed)?;
-            let unnamed = Unnamed::create(directory, Mode::from_raw_mode(0o666)).map_err(failed)?;
+            let copy = directory.try_clone().map_err(failed)?;
+            let unnamed = Unnamed::create(copy.into(), Mode::from_raw_mode(0o666)).map_err(failed)?;
             let rows = write(&mut unnamed.file())?;
+            unnamed.file().sync_all().map_err(failed)?;
             unnamed.name(file_name).map_err(failed)?;
+            directory.sync_all().map_err(failed)?;
             output.line(format!("exported {}", text::counted(rows, "row", "rows")))?;
             rows
         }
@@ -114,13 +116,13 @@ fn write_batches(scan: Scan, _: TableFormat, _: &mut Damaged, _: &mut impl Write
 }
 
 /// Returns the directory of a new file, and its name there. Fails if the file exists.
-fn place(file: &Path) -> io::Result<(OwnedFd, &OsStr)> {
+fn place(file: &Path) -> io::Result<(File, &OsStr)> {
     if file.symlink_metadata().is_ok() {
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the file exists"));
     }
     let name = file.file_name().ok_or(io::ErrorKind::IsADirectory)?;
     let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    Ok((File::open(directory)?.into(), name))
+    Ok((File::open(directory)?, name))
 }
 
 /// Returns the columns of a delimited file. Fails for a table whose rows have more than columns, unless columns are
