@@ -35,17 +35,24 @@ pub(crate) fn alter(args: &Args, name: &str, change: &TableChange, output: &mut 
         TableStep::Alter(alteration) => open.table.alter(alteration)?,
         TableStep::Drop(column, time) => open.table.drop_column_for(column, time)?,
         TableStep::CreateIndex(index) => open.table.create_index(index)?,
-        TableStep::Rename(new) => open.tables.rename(name, new)?,
+        TableStep::Rename(new) => {
+            open.tables.rename(name, new)?;
+            open.db.close()?;
+            return done(new, output);
+        }
         TableStep::Purge => {
             let report = open.table.purge_columns()?;
             open.db.close()?;
             for column in &report.columns {
                 output.line(format!("purged {column:?}"))?;
             }
-            let is_done = report.held.is_empty();
-            output.object(&json!({ "ok": is_done, "purged": report.columns, "held": report.held }))?;
-            let held = || Failure::new(Exit::CheckFailed, format!("held by a snapshot: {}", report.held.join(", ")));
-            return if is_done { Ok(Exit::Ok) } else { Err(held()) };
+            if report.held.is_empty() {
+                output.object(&json!({ "ok": true, "purged": report.columns, "held": report.held }))?;
+                return Ok(Exit::Ok);
+            }
+            let held = format!("held by a snapshot: {}", report.held.join(", "));
+            let failure = Failure::new(Exit::CheckFailed, held);
+            return Err(failure.with("purged", report.columns).with("held", report.held));
         }
     }
     open.db.close()?;

@@ -131,8 +131,8 @@ fn csv_columns(schema: &Schema, wanted: &[String]) -> Result<Vec<String>, Failur
     let has_more = schema.has_dynamic_columns() || schema.groups().iter().any(|group| group.is_repeated());
     if wanted.is_empty() && has_more {
         return Err(Failure::usage(
-            "the rows have dynamic columns or entries, which a line of fields cannot hold: use --format jsonl, or say \
-             --columns",
+            "the rows have dynamic columns or entries, which a line of fields cannot hold: use --format jsonl, or name \
+             columns of the schema with --columns",
         ));
     }
     let columns: Vec<String> = match wanted {
@@ -141,7 +141,12 @@ fn csv_columns(schema: &Schema, wanted: &[String]) -> Result<Vec<String>, Failur
     };
     for name in &columns {
         let Some(column) = schema.columns().find(|column| column.name() == name) else {
-            return Err(Failure::not_found(format!("the table has no column {name:?}")));
+            return Err(match schema.has_dynamic_columns() {
+                true => Failure::usage(format!(
+                    "column {name:?} is not in the schema: dynamic columns are exported with --format jsonl alone"
+                )),
+                false => Failure::not_found(format!("the table has no column {name:?}")),
+            });
         };
         let group = schema.group_of(column);
         if schema.groups().iter().any(|own| own.is_repeated() && own.name() == group) {

@@ -9,19 +9,38 @@ use crate::output::Output;
 use crate::store::{open_to_change, open_to_read};
 use crate::text::{counted, escape};
 
-/// Returns the name that was given, or those of all tables.
-fn names(tables: &Tables, name: Option<&str>) -> Result<Vec<String>, Failure> {
-    Ok(match name {
-        Some(name) => vec![name.to_owned()],
-        None => tables.names()?,
-    })
+/// Runs a step for the named table, or for all tables. Among all tables, the step reports a failed table and continues with
+/// the next one; the exit code is that of the first failure.
+fn each(
+    tables: &Tables,
+    name: Option<&str>,
+    output: &mut Output,
+    mut step: impl FnMut(&str, &mut Output) -> Result<Exit, Failure>,
+) -> Result<Exit, Failure> {
+    if let Some(name) = name {
+        return step(name, output);
+    }
+    let mut first = Exit::Ok;
+    for name in tables.names()? {
+        let exit = match step(&name, output) {
+            Err(failure) if !failure.is_broken_pipe() => {
+                output.flush()?;
+                eprintln!("waxseal: {failure}"); // it names the table
+                let exit = failure.exit();
+                output.failure(&failure.with("table", name))?;
+                exit
+            }
+            done => done?,
+        };
+        first = if first == Exit::Ok { exit } else { first };
+    }
+    Ok(first)
 }
 
 pub(crate) fn verify(args: &Args, name: Option<&str>, output: &mut Output) -> Result<Exit, Failure> {
     let tables = Tables::open(&open_to_read(args)?)?;
-    let mut exit = Exit::Ok;
-    for name in names(&tables, name)? {
-        let report = tables.table(&name)?.verify_indexes()?;
+    each(&tables, name, output, |name, output| {
+        let report = tables.table(name)?.verify_indexes()?;
         let mut line = format!(
             "{}: {}, {}",
             escape(name.as_bytes()),
@@ -31,7 +50,6 @@ pub(crate) fn verify(args: &Args, name: Option<&str>, output: &mut Output) -> Re
         for (number, what) in [(report.missing, "missing"), (report.stale, "stale"), (report.damaged, "damaged")] {
             if number > 0 {
                 line += &format!(", {number} {what}");
-                exit = Exit::Corruption;
             }
         }
         output.line(line)?;
@@ -44,18 +62,19 @@ pub(crate) fn verify(args: &Args, name: Option<&str>, output: &mut Output) -> Re
             "stale": report.stale,
             "damaged": report.damaged,
         }))?;
-    }
-    Ok(exit)
+        Ok(if report.is_clean() { Exit::Ok } else { Exit::Corruption })
+    })
 }
 
 pub(crate) fn repair(args: &Args, name: Option<&str>, output: &mut Output) -> Result<Exit, Failure> {
     let db = open_to_change(args)?;
     let tables = Tables::open(&db)?;
-    for name in names(&tables, name)? {
-        let built = tables.table(&name)?.repair_indexes()? as u64;
+    let exit = each(&tables, name, output, |name, output| {
+        let built = tables.table(name)?.repair_indexes()? as u64;
         output.line(format!("{}: built {}", escape(name.as_bytes()), counted(built, "index", "indexes")))?;
         output.object(&json!({ "ok": true, "table": name, "indexes": built }))?;
-    }
+        Ok(Exit::Ok)
+    })?;
     db.close()?;
-    Ok(Exit::Ok)
+    Ok(exit)
 }
