@@ -96,7 +96,8 @@ pub(crate) enum TableVerb {
         #[command(flatten)]
         expiry: ExpiryArgs,
     },
-    /// Write the rows of a table to a new file, as `import` reads them. Expiry times are not written.
+    /// Write the rows of a table to a new file, as `import` reads them. Expiry times are not written. Damaged
+    /// rows are reported and left out, and the exit code is 3.
     Export {
         name: String,
         /// Default: standard output.

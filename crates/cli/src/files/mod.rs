@@ -25,7 +25,7 @@ mod whole;
 
 pub(crate) use mount::mount;
 pub(crate) use serve::serve;
-pub(crate) use temporary::Unnamed;
+pub(crate) use temporary::{Unnamed, remove_stale};
 pub(crate) use whole::{dump, load};
 
 use crate::args::Args;

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use rustix::process::Pid;
 
@@ -55,7 +55,7 @@ fn has_ended(process: Pid, number: u64) -> bool {
 }
 
 /// Removes the entries that copies of ended processes have left in a directory.
-pub(super) fn remove_stale(directory: &impl AsFd) -> io::Result<()> {
+pub(crate) fn remove_stale(directory: &impl AsFd) -> io::Result<()> {
     for entry in rustix::fs::Dir::read_from(directory)? {
         let entry = entry?;
         let name = OsStr::from_bytes(entry.file_name().to_bytes());
@@ -118,6 +118,22 @@ impl Unnamed {
             self.temporary = Some(temporary);
         }
         Ok(renamed?)
+    }
+
+    /// Gives the file its name. Fails if an entry of that name exists, also if another process has just created it.
+    pub(crate) fn name_new(self, name: &OsStr) -> io::Result<()> {
+        let directory = &self.directory;
+        let linked = match &self.temporary {
+            Some(temporary) => match rustix::fs::linkat(directory, &**temporary, directory, name, AtFlags::empty()) {
+                // FAT has no hard links.
+                Err(Errno::PERM | Errno::NOTSUP) => {
+                    rustix::fs::renameat_with(directory, &**temporary, directory, name, RenameFlags::NOREPLACE)
+                }
+                linked => linked,
+            },
+            None => link(&self.file, directory, name),
+        };
+        Ok(linked?) // dropping removes the temporary name
     }
 }
 
@@ -226,28 +242,44 @@ mod tests {
         assert!(!dir.path().join(left(u64::MAX)).exists() && dir.path().join(left(0)).exists());
     }
 
-    /// Both ways to write a file, since a system has one of them alone.
+    /// Creates a file in either way, since a system has one of them alone.
+    fn create(dir: &std::path::Path, is_named: bool) -> Unnamed {
+        let directory = OwnedFd::from(File::open(dir).unwrap());
+        let mut unnamed = Unnamed::create(directory, Mode::from_raw_mode(0o600)).unwrap();
+        if is_named && unnamed.temporary.is_none() {
+            let name = new_name();
+            link(&unnamed.file, &unnamed.directory, OsStr::new(&name)).unwrap();
+            unnamed.temporary = Some(name);
+        }
+        unnamed
+    }
+
+    fn names(dir: &std::path::Path) -> Vec<std::ffi::OsString> {
+        std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name()).collect()
+    }
+
     #[test]
     fn a_file_with_a_temporary_name_replaces_another_one_and_leaves_nothing() {
         let dir = tempfile::tempdir().unwrap();
         for is_named in [false, true] {
-            let directory = || OwnedFd::from(File::open(dir.path()).unwrap());
-            let create = || {
-                let mut unnamed = Unnamed::create(directory(), Mode::from_raw_mode(0o600)).unwrap();
-                if is_named && unnamed.temporary.is_none() {
-                    let name = new_name();
-                    link(&unnamed.file, &unnamed.directory, OsStr::new(&name)).unwrap();
-                    unnamed.temporary = Some(name);
-                }
-                unnamed
-            };
             for _ in 0..2 {
-                create().name(OsStr::new("file")).unwrap();
-                drop(create());
-                let names: Vec<_> =
-                    std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-                assert_eq!(names, ["file"]);
+                create(dir.path(), is_named).name(OsStr::new("file")).unwrap();
+                drop(create(dir.path(), is_named));
+                assert_eq!(names(dir.path()), ["file"]);
             }
+        }
+    }
+
+    #[test]
+    fn a_new_file_replaces_none() {
+        for is_named in [false, true] {
+            let dir = tempfile::tempdir().unwrap();
+            create(dir.path(), is_named).name_new(OsStr::new("file")).unwrap();
+            std::fs::write(dir.path().join("file"), "kept").unwrap();
+            let error = create(dir.path(), is_named).name_new(OsStr::new("file")).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+            assert_eq!(names(dir.path()), ["file"]);
+            assert_eq!(std::fs::read(dir.path().join("file")).unwrap(), b"kept");
         }
     }
 }

@@ -13,7 +13,7 @@ use super::OpenTable;
 use crate::args::Args;
 use crate::damage::Damaged;
 use crate::failure::{Exit, Failure};
-use crate::files::Unnamed;
+use crate::files::{Unnamed, remove_stale};
 use crate::format::TableFormat;
 use crate::output::Output;
 use crate::{progress, text};
@@ -22,6 +22,7 @@ use crate::{progress, text};
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// A file appears under its name when its data is durable, so that the table may be dropped once the verb has returned.
+/// Damaged rows are left out, with exit code 3.
 pub(crate) fn export(
     args: &Args,
     name: &str,
@@ -63,7 +64,7 @@ pub(crate) fn export(
             let unnamed = Unnamed::create(copy.into(), Mode::from_raw_mode(0o666)).map_err(failed)?;
             let rows = write(&mut unnamed.file())?;
             unnamed.file().sync_all().map_err(failed)?;
-            unnamed.name(file_name).map_err(failed)?;
+            unnamed.name_new(file_name).map_err(failed)?;
             directory.sync_all().map_err(failed)?;
             output.line(format!("exported {}", text::counted(rows, "row", "rows")))?;
             rows
@@ -115,14 +116,17 @@ fn write_batches(scan: Scan, _: TableFormat, _: &mut Damaged, _: &mut impl Write
     match scan {}
 }
 
-/// Returns the directory of a new file, and its name there. Fails if the file exists.
+/// Returns the directory of a new file, and its name there. Fails early if the file exists. Removes what exports that were
+/// killed have left in the directory.
 fn place(file: &Path) -> io::Result<(File, &OsStr)> {
     if file.symlink_metadata().is_ok() {
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the file exists"));
     }
     let name = file.file_name().ok_or(io::ErrorKind::IsADirectory)?;
     let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    Ok((File::open(directory)?, name))
+    let directory = File::open(directory)?;
+    remove_stale(&directory)?;
+    Ok((directory, name))
 }
 
 /// Returns the columns of a delimited file. Fails for a table whose rows have more than columns, unless columns are
