@@ -22,8 +22,8 @@ const COMPARISONS: [(&str, Comparison); 7] = [
 
 impl Schema {
     /// Parses the text form of a value of a column: see [`Value::parse`]. In a dynamic column, text that is a JSON number,
-    /// string or truth value, or names its type, is that value. Any other text is itself, such as `01234` and `+5`, and a
-    /// number that is too large or has blanks around it.
+    /// string or truth value, or names its type, is that value. Any other text is a text value: `01234`, `+5`, a number
+    /// with blanks around it, a number out of range.
     ///
     /// Errors: `NotFound` for an unknown column; `Invalid` for text that does not fit the column's type.
     pub fn parse_value(&self, column: &str, text: &str) -> Result<Value> {
