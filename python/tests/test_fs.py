@@ -401,6 +401,11 @@ def test_a_transaction_is_one_step(fs):
             fs.mkdir("c")
     assert fs.cat(["a", "b"]) == {"/a": b"0", "/b": b"0"} and fs.isdir("c")
     assert waxseal.open(fs._store, "r").files().fsck()["faults"] == 0
+    with fs.transaction:
+        for mode, content in (("ab", b"never"), ("wb", b"whole"), ("ab", b" and more")):
+            with fs.open("b", mode) as file:
+                file.write(content)
+    assert fs.cat_file("b") == b"whole and more"
     with fs.transaction:  # the last one has ended
         fs.pipe_file("a", b"1")
         fs.pipe_file("a", b"2")

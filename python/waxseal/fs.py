@@ -120,16 +120,22 @@ class WaxsealTransaction(Transaction):  # type: ignore[misc]
 
     def complete(self, commit: bool = True) -> None:
         """Commits or discards the files, and ends the transaction."""
+        fs, files = self.fs, list(self.files)
         try:
             if commit:
-                fs, files = self.fs, list(self.files)
+                whole = {file.path: number for number, file in enumerate(files) if file.mode != "ab"}
+                for number, file in enumerate(files):
+                    if number < whole.get(file.path, -1) and file.mode == "ab":
+                        file.discard()  # the whole file that is written later replaces it
                 writers = [writer for writer in (file._prepared() for file in files) if writer is not None]
                 if writers:
                     fs.files(writing=True).finish_all(writers)
+            super().complete(commit)
         except BaseException:
-            super().complete(commit=False)
+            for file in files:
+                file.discard()
+            fs._intrans, fs._transaction = False, None  # fsspec before 2025 leaves the transaction open
             raise
-        super().complete(commit)
 
 
 class WaxsealFileSystem(AbstractFileSystem, metaclass=_CachedByStore):  # type: ignore[misc]

@@ -50,7 +50,7 @@ pub(crate) fn follow(options: &FollowArgs, output: &mut Output) -> Result<Exit, 
     let source_db = Db::open_read_only(source)?;
     let (mut followed, mut changes) = Followed::open(copy, &source_db)?;
     let position = changes.position();
-    release_log(source, cursor, &position)?;
+    release_log(source, cursor, &followed.position)?;
     let mut refreshed = Instant::now();
     output.line(format!("following from {position}"))?;
     output.object(&json!({ "following": position.to_string() }))?;
@@ -67,8 +67,9 @@ pub(crate) fn follow(options: &FollowArgs, output: &mut Output) -> Result<Exit, 
                 is_current = false;
             }
             None if !is_current => {
+                followed.save(changes.position())?;
                 followed.copy.sync()?;
-                let position = changes.position();
+                let position = followed.position;
                 output
                     .line(format!("current at {position}: {}", text::counted(followed.applied, "change", "changes")))?;
                 output.object(&json!({ "current": position.to_string(), "changes": followed.applied }))?;
@@ -81,10 +82,9 @@ pub(crate) fn follow(options: &FollowArgs, output: &mut Output) -> Result<Exit, 
             None => {}
         }
     }
-    let position = changes.position();
     drop((changes, source_db));
     followed.copy.close()?;
-    release_log(source, cursor, &position)?;
+    release_log(source, cursor, &followed.position)?;
     Ok(Exit::Ok)
 }
 
@@ -98,12 +98,9 @@ fn failure(error: waxseal::Error) -> Failure {
 /// Makes the copy: a checkpoint that knows its position, and appears whole. The cursor keeps the changes from before it.
 fn begin(source: &Path, dest: &Path, cursor: &str, output: &mut Output) -> Result<(), Failure> {
     let mut name = dest.file_name().ok_or_else(|| Failure::usage("name the directory of the copy"))?.to_owned();
-    name.push(".partial");
+    name.push(".follow-partial");
     let partial = dest.with_file_name(name);
-    if partial.exists() {
-        Db::destroy(&partial)?;
-        let _ = fs::remove_dir(&partial); // `destroy` may have removed it
-    }
+    remove_partial(&partial)?;
     let db = report_cut(Db::builder(source).create_if_missing(false).open()?)?;
     db.change_cursor(cursor)?;
     db.checkpoint(&partial)?;
@@ -121,6 +118,22 @@ fn begin(source: &Path, dest: &Path, cursor: &str, output: &mut Output) -> Resul
     output.line(format!("copied {} to {}", source.display(), dest.display()))
 }
 
+/// Removes what a begin that was killed has left. Errors: usage for anything else at its place.
+fn remove_partial(partial: &Path) -> Result<(), Failure> {
+    let is_ours = match Db::contents(partial)? {
+        Contents::Empty => return Ok(()),
+        Contents::Marked(_) => true, // a checkpoint that is not complete
+        Contents::Store => Db::open_read_only(partial)?.change_branch().is_some(),
+        _ => false,
+    };
+    if !is_ours {
+        return Err(Failure::usage(format!("{} is in the way: move or remove it", partial.display())));
+    }
+    Db::destroy(partial)?;
+    let _ = fs::remove_dir(partial); // `destroy` may have removed it
+    Ok(())
+}
+
 fn sync_directory_of(path: &Path) -> std::io::Result<()> {
     let above: PathBuf = match path.parent() {
         Some(above) if !above.as_os_str().is_empty() => above.to_owned(),
@@ -129,15 +142,20 @@ fn sync_directory_of(path: &Path) -> std::io::Result<()> {
     fs::File::open(above)?.sync_all()
 }
 
-/// Moves the cursor of the source to what the copy holds, unless another process has the source open for writing.
+/// Moves the cursor of the source to what the copy holds. Where the source cannot be opened for writing, because another
+/// process has it open or files may not be changed, the cursor stays.
 fn release_log(source: &Path, cursor: &str, position: &ChangePosition) -> Result<(), Failure> {
     match Db::builder(source).create_if_missing(false).open() {
         Ok(db) => {
-            db.change_cursor(cursor)?.advance(*position)?;
+            let db = report_cut(db)?;
+            db.change_cursor(cursor)?.advance(*position).map_err(failure)?;
             Ok(db.close()?)
         }
-        Err(error) if matches!(error.kind(), ErrorKind::Locked | ErrorKind::ReadOnly) => Ok(()),
-        Err(error) => Err(error.into()),
+        Err(error) if *error.kind() == ErrorKind::Locked => Ok(()),
+        Err(error) => {
+            eprintln!("waxseal: the cursor {cursor:?} was not moved: {error}");
+            Ok(())
+        }
     }
 }
 
@@ -145,6 +163,8 @@ fn release_log(source: &Path, cursor: &str, position: &ChangePosition) -> Result
 struct Followed {
     copy: Db,
     positions: ColumnFamily,
+    /// The position up to which it has the changes.
+    position: ChangePosition,
     branch: Option<ChangePosition>,
     batch: Batch,
     /// Families of the copy by their names.
@@ -176,44 +196,58 @@ impl Followed {
             },
         };
         let (positions, batch) = (copy.column_family(FOLLOWED)?, copy.batch());
-        Ok((Followed { copy, positions, branch, batch, families: HashMap::new(), applied: 0 }, changes))
+        let position = changes.position();
+        Ok((Followed { copy, positions, position, branch, batch, families: HashMap::new(), applied: 0 }, changes))
     }
 
     /// Adds a change, and commits at the end of its commit.
     fn apply(&mut self, source: &Db, change: &Change, changes: &Changes) -> Result<(), Failure> {
         let is_drop = matches!(change.operation, ChangeOperation::DropFamily);
-        self.applied += 1;
-        if is_drop {
+        if *change.family == *FOLLOWED {
+            // The position of the source, which is a copy itself.
+        } else if is_drop {
+            self.applied += 1;
             self.families.remove(&*change.family);
             if find_family(&self.copy, &change.family).is_some() {
                 self.copy.drop_column_family(&change.family)?;
             }
-        } else {
-            let family = self.family(source, &change.family)?;
+        } else if let Some(family) = self.family(source, &change.family)? {
+            self.applied += 1;
             self.batch.apply(&family, change);
         }
-        if change.ends_commit || is_drop || self.batch.bytes() > MAX_BATCH_BYTES {
-            put_position(&mut self.batch, &self.positions, &changes.position(), self.branch.as_ref());
+        match change.ends_commit || is_drop || self.batch.bytes() > MAX_BATCH_BYTES {
+            true => self.save(changes.position()),
+            false => Ok(()),
+        }
+    }
+
+    /// Commits the changes so far with their position, unless the copy has it already.
+    fn save(&mut self, position: ChangePosition) -> Result<(), Failure> {
+        if position != self.position {
+            put_position(&mut self.batch, &self.positions, &position, self.branch.as_ref());
             self.batch.commit(Durability::Os)?;
             self.batch.clear();
+            self.position = position;
         }
         Ok(())
     }
 
-    /// Returns a family of the copy. A new one gets the options that the source has, unless it was dropped there.
-    fn family(&mut self, source: &Db, name: &str) -> Result<ColumnFamily, Failure> {
+    /// Returns a family of the copy. A new one gets the options that the source has. `None` for a family that neither
+    /// has: the source has dropped it since this change, and its options are not known.
+    fn family(&mut self, source: &Db, name: &str) -> Result<Option<ColumnFamily>, Failure> {
         if let Some(family) = self.families.get(name) {
-            return Ok(family.clone());
+            return Ok(Some(family.clone()));
         }
-        if find_family(&self.copy, name).is_none() {
-            source.refresh()?;
-            if let Some(family) = find_family(source, name) {
-                self.copy.create_column_family(name, CfOptions::clone(&*family.options()))?;
+        let family = match find_family(&self.copy, name) {
+            Some(family) => family,
+            None => {
+                source.refresh()?;
+                let Some(family) = find_family(source, name) else { return Ok(None) };
+                self.copy.create_column_family(name, CfOptions::clone(&*family.options()))?
             }
-        }
-        let family = self.copy.column_family(name)?;
+        };
         self.families.insert(name.to_owned(), family.clone());
-        Ok(family)
+        Ok(Some(family))
     }
 }
 

@@ -7793,8 +7793,8 @@ int32_t waxseal_file_writer_finish(waxseal_file_writer_t *writer, waxseal_file_i
  * Ends all `writers`, whatever the outcome. Of several writers of one path the last one counts.
  *
  * Thread-safe, but each writer is used by one thread at a time. Errors: as of `waxseal_file_writer_finish`, and
- * `WAXSEAL_FILE` with `EINVAL` for a writer of another store, and with `ECANCELED` for one that has a condition and
- * whose path occurs before: no file is changed.
+ * `WAXSEAL_FILE` with `EINVAL` for a writer of another store, and with `ECANCELED` for two writers of a path of which
+ * one has a condition: no file is changed. An error of a sync comes after the commit.
  */
 int32_t waxseal_file_writers_finish(waxseal_files_t *files,
                                     waxseal_file_writer_t *const *writers,

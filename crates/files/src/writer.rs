@@ -385,8 +385,9 @@ impl Files {
     /// none. Returns the attributes of the files, in the order of their writers. Costs memory for the entries and up to
     /// 4 MiB of content.
     ///
-    /// Of several writers of one path the last one counts. Errors: as for [`Writer::finish`], and `Invalid` for a writer
-    /// of another store. No file is changed then, and the contents are deleted.
+    /// Of several writers of one path the last one counts. Errors: as for [`Writer::finish`]; `Invalid` for a writer
+    /// of another store; `ConditionFailed` for two writers of a path of which one has a condition. No file is changed
+    /// then, and the contents are deleted. After the commit, errors of the log of events or of a sync are returned, too.
     ///
     /// ```
     /// # fn main() -> waxseal_files::Result<()> {
@@ -429,13 +430,15 @@ fn only(mut written: Vec<Metadata>) -> Result<Metadata> {
     written.pop().ok_or_else(|| Error::invalid("no file was written"))
 }
 
-/// Returns the last writer of each path, in their order. Errors: `ConditionFailed` if it has a condition, which would
-/// meet the content of an earlier one.
+/// Returns the last writer of each path, in their order. Errors: `ConditionFailed` for two writers
+/// of a path of which one has a condition.
 fn last_of_each_path(writers: Vec<Writer>) -> Result<Vec<Writer>> {
     let mut last = HashMap::with_capacity(writers.len());
     for (number, writer) in writers.iter().enumerate() {
-        if last.insert(writer.path.clone(), number).is_some() && writer.condition != Condition::Always {
-            let text = "the file is written twice, the second time under a condition";
+        let earlier = last.insert(writer.path.clone(), number);
+        let has_condition = |writer: &Writer| writer.condition != Condition::Always;
+        if earlier.is_some_and(|earlier| has_condition(writer) || has_condition(&writers[earlier])) {
+            let text = "the file is written twice, and once under a condition";
             return Err(Error::of(ErrorKind::ConditionFailed, text).at(writer.path.display()));
         }
     }

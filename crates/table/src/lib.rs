@@ -1,7 +1,7 @@
 //! Tables in a Waxseal store: typed rows under typed keys, each of them sealed, in the order of their keys.
 //!
-//! [`Tables`] are the tables of a store, and a [`Table`] reads and writes [`Row`]s. docs/tables.md shows the crate in
-//! ten minutes, docs/format-tables.md has the bytes.
+//! [`Tables`] are the tables of a store, and a [`Table`] reads and writes [`Row`](struct@Row)s. docs/tables.md shows the
+//! crate in ten minutes, docs/format-tables.md has the bytes.
 //!
 //! # Design
 //!
@@ -21,7 +21,8 @@
 //! schema no longer has are skipped, and an older type is widened by its tag on read. A dropped column's id is never
 //! used again, so that no new column finds old values.
 //!
-//! **Commits.** A write of a whole row needs no read and is one batch. A write that depends on what is stored is an
+//! **Commits.** A write of a whole row is one batch, and needs no read in a table without indexes while nothing is
+//! registered. A write that depends on what is stored is an
 //! optimistic transaction of the engine, which any other commit to the same keys makes run again.
 //!
 //! **Faults.** Records are verified by the store below. Damage is an error of the rows that it hits, and a select goes

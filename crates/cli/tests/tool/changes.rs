@@ -108,6 +108,35 @@ fn a_copy_follows_its_store() {
     assert_eq!(contents(&tool, "third"), contents(&tool, "store"));
 }
 
+/// Commits of the store's own families have positions, too. The cursor of the source never passes the copy.
+#[test]
+fn a_copy_is_as_far_as_its_cursor() {
+    let tool = Tool::new();
+    tool.ok(&["put", "k", "1"]);
+    follow_once(&tool, "copy");
+    tool.ok(&["register", "default", "Row.Delete"]);
+    for number in 0..3 {
+        follow_once(&tool, "copy");
+        tool.ok(&["put", "k", &number.to_string()]);
+        tool.ok(&["compact"]); // flushes, and lets go of the log before the cursor
+    }
+    follow_once(&tool, "copy");
+    assert_eq!(contents(&tool, "copy"), contents(&tool, "store"));
+}
+
+/// The options of a family that came and went are not known.
+#[test]
+fn a_family_that_came_and_went_is_left_out() {
+    let tool = Tool::new();
+    tool.ok(&["put", "k", "1"]);
+    follow_once(&tool, "copy");
+    tool.ok(&["--cf", "sums", "merge", "--create", "add_i64", "k", "1"]);
+    Db::open(tool.path("store")).unwrap().drop_column_family("sums").unwrap();
+    tool.ok(&["put", "k", "2"]);
+    follow_once(&tool, "copy");
+    assert_eq!(contents(&tool, "copy"), contents(&tool, "store"));
+}
+
 #[test]
 fn what_cannot_be_followed_is_refused() {
     let tool = Tool::new();
@@ -121,6 +150,9 @@ fn what_cannot_be_followed_is_refused() {
     std::fs::create_dir(tool.path("taken")).unwrap();
     std::fs::write(tool.path("taken/file"), "").unwrap();
     assert_eq!(code("store", "taken"), 1);
+    Db::open(tool.path("copy.follow-partial")).unwrap().column_family("default").unwrap().put("own", "v").unwrap();
+    assert_eq!(code("store", "copy"), 1, "another store is in the way");
+    Db::destroy(tool.path("copy.follow-partial")).unwrap();
     let writer = Db::open(tool.path("store")).unwrap();
     assert_eq!(code("store", "copy"), 5, "a copy is begun without another writer");
     drop(writer);
