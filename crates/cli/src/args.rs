@@ -46,7 +46,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("In and out", &["load", "dump", "export", "import", "ingest"]),
     ("Files", &["fs", "mount", "serve"]),
     ("Tables", &["table"]),
-    ("Change feed", &["changes", "cursor"]),
+    ("Change feed", &["changes", "cursor", "follow"]),
     ("The store", &["stats", "families", "options", "levels", "compact", "checkpoint", "upgrade"]),
     ("Backups", &["backup", "backups", "restore"]),
     ("Integrity", &["verify", "scrub", "repair", "salvage", "digest"]),

@@ -19,11 +19,13 @@ pub(crate) fn why_never(target: &Target, operation: Option<Operation>, scope: Sc
     if sites.iter().any(|site| is_at(*site, target)) {
         return None;
     }
-    let places = sites.iter().map(|site| place(*site)).collect::<Vec<_>>().join(", ");
+    let places = |sites: &mut dyn Iterator<Item = &Site>| sites.map(|site| place(*site)).collect::<Vec<_>>().join(", ");
+    let below = places(&mut sites.iter().filter(|site| is_below(**site, target)));
+    let places = places(&mut sites.iter());
     match (sites.iter().any(|site| is_below(*site, target)), scope) {
         (true, Scope::Subtree) => None,
         (true, Scope::Exact) => Some(format!(
-            "{operation:?} happens to {places} below it and not to {} itself; register its subtree",
+            "{operation:?} happens to {below} below it and not to {} itself; register its subtree",
             kind(target)
         )),
         (false, _) => Some(format!("{operation:?} happens to {places} and not to {}", kind(target))),

@@ -25,6 +25,9 @@ use crate::schema_record::TableRecord;
 use crate::table::Table;
 use crate::tables::Tables;
 
+/// Rounds of compactions for what other compactions write beside a purge.
+const ROUNDS: usize = 4;
+
 /// Result of a purge of columns.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
@@ -131,11 +134,17 @@ impl Table {
         Ok(all)
     }
 
-    /// Rewrites the files that may have values of a column, or entries of one of these indexes.
+    /// Rewrites the files that may have values of a column, or entries of one of these indexes. Compactions of other callers
+    /// may write such files meanwhile, so that this looks again.
     pub(crate) fn rewrite_files(&self, column: ColumnId, indexes: &[IndexId]) -> Result<()> {
-        self.rows.compact_with(&property_of(column), item_of(column))?;
-        for index in indexes {
-            self.state.indexes.compact_with(INDEXES, item_of(*index))?;
+        for _ in 0..ROUNDS {
+            self.rows.compact_with(&property_of(column), item_of(column))?;
+            for index in indexes {
+                self.state.indexes.compact_with(INDEXES, item_of(*index))?;
+            }
+            if !self.is_in_files(column, indexes)? {
+                break;
+            }
         }
         Ok(())
     }
