@@ -83,9 +83,10 @@ impl ColumnFamily {
     /// moved out of the blob files that may have it, so that none of these files is left, unless a value cannot be read.
     ///
     /// If no current value has the item, or a [compaction filter](crate::CompactionFilter) removes it from all values,
-    /// `files_with` then finds no table, unless a snapshot sees an older version. This holds beside compactions that began
-    /// before the filter was set, and for old versions below newer ones or deletes: tables that still have the item are
-    /// merged with the newer records of their keys. Errors: `Invalid` for a quarantined table.
+    /// `files_with` then finds no table, unless a snapshot sees an older version. This holds also for old versions
+    /// below newer ones or deletes: tables that still have the item are merged with the newer records of their keys. Beside
+    /// other threads that write, a compaction that began before may still write such a table after that: look again, and
+    /// repeat the call. Errors: `Invalid` for a quarantined table.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {
