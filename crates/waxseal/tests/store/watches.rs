@@ -294,7 +294,7 @@ fn a_refusal_says_what_would_be_logged_and_where() -> Result<()> {
         (refused("engine:flsh", "*"), "its parts are compaction, flush, integrity, session, store"),
         (
             world.db.registry().register_with("users", "Row.Update", exact).unwrap_err().to_string(),
-            "Row.Update happens to keys, rows below it and not to a column family itself; register its subtree",
+            "Row.Update happens to keys below it and not to a column family itself; register its subtree",
         ),
     ] {
         assert!(text.contains(expected), "{text}\nand not\n{expected}");
