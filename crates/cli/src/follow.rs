@@ -163,7 +163,7 @@ fn release_log(source: &Path, cursor: &str, position: &ChangePosition) -> Result
 struct Followed {
     copy: Db,
     positions: ColumnFamily,
-    /// The position up to which it has the changes.
+    /// The copy has all changes before this position.
     position: ChangePosition,
     branch: Option<ChangePosition>,
     batch: Batch,

@@ -34,7 +34,7 @@ pub(crate) struct NewFile {
 struct Swapped {
     path: FilePath,
     entry: Entry,
-    /// The entry before. `None` if there was none, or a damaged one.
+    /// The entry that is replaced; `None` if the path had no entry, or a damaged entry.
     old: Option<Entry>,
     /// What the reclaimer gets after the commit.
     released: Option<(ContentId, u32)>,
@@ -46,10 +46,11 @@ impl Files {
     ///
     /// Errors: as for `write`; `ConditionFailed`. Nothing is changed then.
     pub(crate) fn swap(&self, mut batch: Batch, files: Vec<NewFile>) -> Result<Vec<Metadata>> {
-        let new = |file: NewFile| {
+        let new = |mut file: NewFile| {
             let Some(parent) = file.path.parent() else { return Err(not_a_file(FileKind::Directory).at("")) };
             let mut entry = self.new_entry(FileKind::File, &file.attributes)?;
-            entry.set_content(file.content.clone(), file.size, file.digest);
+            let content = std::mem::replace(&mut file.content, Content::Inline(Vec::new()));
+            entry.set_content(content, file.size, file.digest);
             Ok((parent, file, entry))
         };
         let files = files.into_iter().map(new).collect::<Result<Vec<_>>>()?;
