@@ -44,6 +44,8 @@ pub(crate) struct FileState {
     /// Committed chunks from this number on were cut off.
     cut: Option<u32>,
     is_changed: bool,
+    /// One more than the number of times that changes were committed or discarded.
+    generation: u64,
     /// Pins the committed content.
     pub(crate) pin: Option<Pin>,
     /// The chunk size of a content that this file gets.
@@ -89,6 +91,7 @@ impl FileState {
             changed_bytes: 0,
             cut: None,
             is_changed: false,
+            generation: 1,
             pin,
             chunk_bytes,
             at: None,
@@ -111,6 +114,11 @@ impl FileState {
 
     pub(crate) fn is_changed(&self) -> bool {
         self.is_changed
+    }
+
+    /// Returns a number that differs before and after the changes are committed or discarded. It is never 0.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
     }
 
     /// Returns the bytes of memory that changed chunks take.
@@ -445,19 +453,21 @@ impl FileState {
     /// Forgets the changes since the last commit.
     pub(crate) fn discard(&mut self) {
         self.current = self.committed.clone();
-        self.changed.clear();
-        (self.changed_bytes, self.cut, self.is_changed) = (0, None, false);
+        self.forget_changes();
     }
 
     /// Notes that the changes were committed. `pin` pins the content that the entry has now.
     pub(crate) fn flushed(&mut self, entry: Entry, pin: Option<Pin>) {
         self.current = entry.clone();
         self.committed = entry;
-        self.changed.clear();
-        self.changed_bytes = 0;
-        self.cut = None;
-        self.is_changed = false;
+        self.forget_changes();
         self.pin = pin;
+    }
+
+    fn forget_changes(&mut self) {
+        self.changed.clear();
+        (self.changed_bytes, self.cut, self.is_changed) = (0, None, false);
+        self.generation += 1;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::entry::{Entry, not_a_file};
 use crate::error::{Error, ErrorKind, Result};
@@ -124,8 +124,8 @@ pub struct File {
     fs: Files,
     file: Arc<OpenFile>,
     options: OpenOptions,
-    /// The handle has changed the file since it flushed last.
-    has_changed: AtomicBool,
+    /// The generation of the file that the handle changed last; 0 before its first change.
+    changed: AtomicU64,
     is_closed: bool,
 }
 
@@ -216,7 +216,7 @@ impl Files {
     }
 
     fn handle(&self, file: Arc<OpenFile>, options: &OpenOptions) -> File {
-        File { fs: self.clone(), file, options: *options, has_changed: AtomicBool::new(false), is_closed: false }
+        File { fs: self.clone(), file, options: *options, changed: AtomicU64::new(0), is_closed: false }
     }
 
     /// Appends to a file, which is created if it does not exist, and commits. Errors: as for `open`.
@@ -252,14 +252,6 @@ impl File {
     /// [`has_changes`](Metadata::has_changes) tells whether it is that of this content.
     pub fn metadata(&self) -> Metadata {
         self.file.read().metadata()
-    }
-
-    /// Returns true if closing the handle commits: it has changed the file since it flushed last, or no other handle
-    /// may write it. Changes of other handles may be incomplete. Those of a removed file are never committed by a close.
-    pub fn commits_on_close(&self) -> bool {
-        self.options.is_writing()
-            && (self.has_changed.load(Ordering::Relaxed) || self.fs.shared.open_files.is_last_writer(&self.file))
-            && self.file.read().path.is_some()
     }
 
     /// Returns the path, which follows renames; `None` once the file was removed or replaced.
@@ -311,7 +303,7 @@ impl File {
         let (position, is_full) = {
             let mut state = self.file.write();
             let position = position.unwrap_or(state.size());
-            self.has_changed.store(true, Ordering::Relaxed); // a failed write may have changed something, too
+            self.note_change(&state); // a failed write may have changed something, too
             let written = state.write_at(&self.fs.families, position, bytes, now);
             let is_full = self.file.account(&state);
             written.map_err(|error| self.of_file(error, &state))?;
@@ -342,7 +334,7 @@ impl File {
         self.allow(self.options.is_writing(), "writing")?;
         let now = self.fs.now();
         let mut state = self.file.write();
-        self.has_changed.store(true, Ordering::Relaxed);
+        self.note_change(&state);
         let set = state.set_len(&self.fs.families, size, now);
         self.file.account(&state);
         set.map_err(|error| self.of_file(error, &state))
@@ -351,23 +343,43 @@ impl File {
     /// Commits all changes of the file in one step, with size, times and digest. Changes of other handles are among
     /// them.
     pub fn flush(&self) -> Result<()> {
-        self.commit()?;
+        self.fs.flush_file(&self.file)?;
         self.fs.settle()
+    }
+
+    /// Commits what [`close`](File::close) commits, and keeps the handle: all changes of the file, as `flush` does, if
+    /// changes of this handle are among them or if no other handle may write the file. Otherwise nothing, since the
+    /// changes of other handles may be incomplete. Commits nothing of a removed file.
+    pub fn flush_own(&self) -> Result<()> {
+        if !self.options.is_writing() {
+            return Ok(());
+        }
+        let own = usize::from(!self.is_closed);
+        let is_due =
+            |state: &FileState| state.path.is_some() && (self.has_changes_in(state) || self.file.writers() == own);
+        match self.fs.flush_file_if(&self.file, is_due)? {
+            true => self.fs.settle(),
+            false => Ok(()),
+        }
+    }
+
+    fn note_change(&self, state: &FileState) {
+        self.changed.store(state.generation(), Ordering::Relaxed);
+    }
+
+    /// Returns true if changes of this handle wait in a state, which the caller has locked.
+    fn has_changes_in(&self, state: &FileState) -> bool {
+        self.changed.load(Ordering::Relaxed) == state.generation()
     }
 
     /// Commits all changes as `flush` does, and makes them durable.
     pub fn sync(&self) -> Result<()> {
-        self.commit()?;
+        self.fs.flush_file(&self.file)?;
         self.fs.sync()
     }
 
-    fn commit(&self) -> Result<()> {
-        self.has_changed.store(false, Ordering::Relaxed); // before the commit: a write beside it may not be part of it
-        self.fs.flush_file(&self.file).inspect_err(|_| self.has_changed.store(true, Ordering::Relaxed))
-    }
-
-    /// Gives the handle back. Flushes before if the handle has changed the file since its last flush, or if no other
-    /// handle may write the file ([`commits_on_close`](File::commits_on_close)).
+    /// Gives the handle back. Flushes before if changes of the handle wait, or if no other handle may write the file
+    /// ([`flush_own`](File::flush_own)).
     pub fn close(mut self) -> Result<()> {
         self.give_back()
     }
@@ -376,8 +388,11 @@ impl File {
         if std::mem::replace(&mut self.is_closed, true) {
             return Ok(());
         }
-        let flushed = if self.commits_on_close() { self.flush() } else { Ok(()) };
-        self.fs.shared.open_files.close(&self.file, self.options.is_writing());
+        if self.options.is_writing() {
+            self.file.end_writing(); // before the flush: of handles that are closed at once, the last one is the last writer
+        }
+        let flushed = self.flush_own();
+        self.fs.shared.open_files.close(&self.file);
         flushed
     }
 

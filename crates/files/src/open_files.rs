@@ -27,15 +27,13 @@ pub(crate) struct OpenFiles {
 struct Opened {
     file: Arc<OpenFile>,
     handles: usize,
-    /// How many of the handles may write.
-    writers: usize,
 }
 
 impl Opened {
     /// Returns the file with one more handle.
     fn add(&mut self, is_writing: bool) -> Arc<OpenFile> {
         self.handles += 1;
-        self.writers += usize::from(is_writing);
+        self.file.writers.fetch_add(usize::from(is_writing), Ordering::Relaxed);
         Arc::clone(&self.file)
     }
 }
@@ -44,6 +42,8 @@ impl Opened {
 pub(crate) struct OpenFile {
     inode: u64,
     state: RwLock<FileState>,
+    /// How many handles may write. A handle is counted before it can lock the state.
+    writers: AtomicUsize,
     /// The part of the store's changed bytes that is this file's.
     own_bytes: AtomicUsize,
     store_bytes: Arc<AtomicUsize>,
@@ -53,11 +53,22 @@ impl OpenFile {
     /// Returns a file with one handle of its own, in no table.
     pub(crate) fn detached(inode: u64, state: FileState) -> Arc<OpenFile> {
         let (own_bytes, store_bytes) = (AtomicUsize::new(0), Arc::default());
-        Arc::new(OpenFile { inode, state: RwLock::new(state), own_bytes, store_bytes })
+        Arc::new(OpenFile { inode, state: RwLock::new(state), writers: AtomicUsize::new(0), own_bytes, store_bytes })
     }
 
     pub(crate) fn inode(&self) -> u64 {
         self.inode
+    }
+
+    /// Returns the number of handles that may write. Under the lock of the state it includes every handle whose changes
+    /// wait, except those that are being closed.
+    pub(crate) fn writers(&self) -> usize {
+        self.writers.load(Ordering::Relaxed)
+    }
+
+    /// Notes that a handle writes no more.
+    pub(crate) fn end_writing(&self) {
+        self.writers.fetch_sub(1, Ordering::Relaxed);
     }
 
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, FileState> {
@@ -98,10 +109,11 @@ impl OpenFiles {
             let file = Arc::new(OpenFile {
                 inode,
                 state: RwLock::new(open(entry)),
+                writers: AtomicUsize::new(0),
                 own_bytes: AtomicUsize::new(0),
                 store_bytes: Arc::clone(&self.changed_bytes),
             });
-            Opened { file, handles: 0, writers: 0 }
+            Opened { file, handles: 0 }
         });
         let file = opened.add(is_writing);
         self.count.store(table.len(), Ordering::Release);
@@ -147,18 +159,12 @@ impl OpenFiles {
         self.all().into_iter().max_by_key(|file| file.own_bytes.load(Ordering::Relaxed))
     }
 
-    /// Returns true if one handle alone may write `file`.
-    pub(crate) fn is_last_writer(&self, file: &OpenFile) -> bool {
-        lock(&self.table).get(&file.inode).is_some_and(|opened| opened.writers == 1)
-    }
-
     /// Gives a handle back. Changes of the last one whose flush has failed are lost, and are not committed over those of
     /// the next handle.
-    pub(crate) fn close(&self, file: &OpenFile, is_writing: bool) {
+    pub(crate) fn close(&self, file: &OpenFile) {
         let mut table = lock(&self.table);
         let Some(opened) = table.get_mut(&file.inode) else { return };
         opened.handles -= 1;
-        opened.writers -= usize::from(is_writing);
         let last = if opened.handles == 0 { table.remove(&file.inode) } else { None };
         if let Some(last) = &last {
             last.file.write().discard(); // a state is locked with the table locked, never the other way round
@@ -231,6 +237,7 @@ mod tests {
     use super::MAX_CHANGED_BYTES;
     use crate::error::ErrorKind;
     use crate::handle::OpenOptions;
+    use crate::path::FilePath;
     use crate::store::FileStore;
     use waxseal::Db;
     use waxseal_lsm::env::sim::SimFs;
@@ -275,6 +282,48 @@ mod tests {
         other.close().unwrap();
         drop(reader);
         assert_eq!(fs.stat("file").unwrap().size, 16 << 20);
+    }
+
+    /// A close that waits for the directory's lock commits nothing of a rewrite that begins meanwhile. FUSE closes a file
+    /// while the process that closed it opens it again.
+    #[test]
+    fn a_close_leaves_a_rewrite_that_begins_meanwhile() {
+        let fs = FileStore::open(&Db::memory().unwrap(), "files").unwrap();
+        let options = OpenOptions::new().write(true);
+        fs.write("file", "old").unwrap();
+        for _ in 0..100 {
+            let before = fs.open_with("file", &options).unwrap();
+            let file = fs.shared.open_files.find(before.inode()).unwrap();
+            std::thread::scope(|scope| {
+                let other = fs.shared.namespace.lock([&FilePath::ROOT]); // as the commit of another file holds it
+                let close = scope.spawn(|| before.close().unwrap());
+                while file.writers() > 0 {
+                    std::thread::yield_now();
+                }
+                let rewrite = fs.open_inode(file.inode(), None, &options).unwrap();
+                rewrite.write_at(b"new", 0).unwrap();
+                drop(other);
+                close.join().unwrap();
+                assert_eq!(fs.read("file").unwrap(), b"old");
+                rewrite.set_len(0).unwrap();
+                rewrite.write_at(b"old", 0).unwrap();
+            });
+        }
+    }
+
+    /// A handle that is closed after another one has committed its changes commits nothing of a later rewrite.
+    #[test]
+    fn changes_that_another_handle_has_committed_are_no_own_changes() {
+        let fs = FileStore::open(&Db::memory().unwrap(), "files").unwrap();
+        let options = OpenOptions::new().write(true).create(true);
+        let (one, other) = (fs.open_with("file", &options).unwrap(), fs.open_with("file", &options).unwrap());
+        one.write_at(b"old", 0).unwrap();
+        other.flush().unwrap();
+        other.write_at(b"new", 0).unwrap();
+        one.close().unwrap();
+        assert_eq!(fs.read("file").unwrap(), b"old");
+        other.close().unwrap();
+        assert_eq!(fs.read("file").unwrap(), b"new");
     }
 
     /// A write that fails because memory and disk are full leaves the file as it was.

@@ -13,6 +13,7 @@ use crate::entry::{Entry, ROOT_INODE};
 use crate::error::{Error, Result};
 use crate::events::{Events, Verb};
 use crate::families::Families;
+use crate::file_state::FileState;
 use crate::ids::Ids;
 use crate::locks::Namespace;
 use crate::metadata::{FileKind, SetAttributes};
@@ -269,7 +270,13 @@ impl Files {
     }
 
     /// Commits the changes of an open file. Takes the lock of its directory.
-    pub(crate) fn flush_file(&self, file: &Arc<OpenFile>) -> Result<()> {
+    pub(crate) fn flush_file(&self, file: &OpenFile) -> Result<()> {
+        self.flush_file_if(file, |_| true).map(drop)
+    }
+
+    /// Commits the changes of an open file if a condition holds, which is decided under the lock of the state: nothing
+    /// is committed that was written after the decision. Returns whether it holds. Takes the lock of its directory.
+    pub(crate) fn flush_file_if(&self, file: &OpenFile, is_due: impl Fn(&FileState) -> bool) -> Result<bool> {
         loop {
             let path = file.read().path.clone();
             let parent = path.as_ref().map(|path| path.parent().unwrap_or(FilePath::ROOT));
@@ -278,23 +285,27 @@ impl Files {
             if state.path != path {
                 continue; // renamed or removed meanwhile
             }
+            if !is_due(&state) {
+                return Ok(false);
+            }
             if !state.is_changed() {
                 if state.changed_bytes() > 0 {
                     state.discard(); // chunks that a failed write has loaded
                     file.account(&state);
                 }
-                return Ok(());
+                return Ok(true);
             }
             let committed = self.commit_changes(file, &mut state);
             committed.map_err(|error| path.iter().fold(error, |error, path| error.at(path.display())))?;
             break;
         }
         let path = file.read().path.clone();
-        path.map_or(Ok(()), |path| self.log(Verb::Write, &path, || shown(&path)))
+        path.map_or(Ok(()), |path| self.log(Verb::Write, &path, || shown(&path)))?;
+        Ok(true)
     }
 
     /// Commits the changes of an open file. The caller holds the lock of its directory.
-    pub(crate) fn commit_changes(&self, file: &OpenFile, state: &mut crate::file_state::FileState) -> Result<()> {
+    pub(crate) fn commit_changes(&self, file: &OpenFile, state: &mut FileState) -> Result<()> {
         let mut batch = self.families.batch();
         let flush = state.flush_into(&self.families, &self.shared.ids, &mut batch)?;
         let pin = self.pin_of(&flush.entry);

@@ -437,9 +437,7 @@ impl Filesystem for FileSystem {
     }
 
     fn flush(&self, _: &Request, _: INodeNo, handle: FileHandle, _: LockOwner, reply: ReplyEmpty) {
-        // A handle that has changed nothing commits nothing: the changes of another writer may be incomplete.
-        let commit = |file: &File| if file.commits_on_close() { file.flush() } else { Ok(()) };
-        answer(self.live(handle, commit), reply);
+        answer(self.live(handle, File::flush_own), reply);
     }
 
     fn fsync(&self, _: &Request, _: INodeNo, handle: FileHandle, _: bool, reply: ReplyEmpty) {
