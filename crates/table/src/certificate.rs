@@ -126,7 +126,7 @@ impl Table {
         self.erase(&purged)?;
         let issued_at = self.now();
         let purged = PurgedColumn { certified_at: Some(issued_at), ..purged };
-        let mut batch = self.db().batch();
+        let mut batch = self.session.batch();
         catalogue.put_purged(&mut batch, self.state.id, &purged)?;
         batch.describe_nothing().commit(Durability::Sync)?;
         Ok(Certificate { table, purged, issued_at })

@@ -172,7 +172,7 @@ impl Table {
         let next =
             |record: &TableRecord| Ok(TableRecord { schema: forget.apply(&record.schema, now)?, ..record.clone() });
         let catalogue = &self.state.store.catalogue;
-        self.state.change(next, |batch, table, _| {
+        self.state.change(&self.session, next, |batch, table, _| {
             purged.iter().try_for_each(|column| catalogue.put_purged(batch, table.id, column))
         })
     }

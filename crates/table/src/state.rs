@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, Weak};
 
 use waxseal::env::lock;
 use waxseal::registry::Operation;
-use waxseal::{Batch, ColumnFamily, Db, Durability, Snapshot, StoreId};
+use waxseal::{Batch, ColumnFamily, Db, Durability, Session, Snapshot, StoreId};
 
 use crate::catalogue::{Catalogue, indexes_family, rows_family};
 use crate::error::{Error, ErrorKind, Result};
@@ -104,6 +104,7 @@ impl TableState {
     /// indexes that it lacks. `also` adds to the commit; it gets the records before and after.
     pub(crate) fn change(
         &self,
+        session: &Session,
         next: impl FnOnce(&TableRecord) -> Result<TableRecord>,
         also: impl FnOnce(&mut Batch, &TableRecord, &TableRecord) -> Result<()>,
     ) -> Result<()> {
@@ -113,7 +114,7 @@ impl TableState {
             return Err(Error::of(ErrorKind::NotFound, "the table was dropped"));
         }
         let next = next(&current.layout.record)?;
-        let mut batch = store.db.batch();
+        let mut batch = session.batch();
         batch.describe_nothing();
         also(&mut batch, &current.layout.record, &next)?;
         for index in &current.layout.record.schema.indexes {
@@ -133,9 +134,9 @@ impl TableState {
     }
 
     /// Removes the table from the catalogue while no write is under way.
-    pub(crate) fn remove(&self) -> Result<()> {
+    pub(crate) fn remove(&self, session: &Session) -> Result<()> {
         let current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-        let mut batch = self.store.db.batch();
+        let mut batch = session.batch();
         self.store.catalogue.remove(&mut batch, &current.layout.record)?;
         describe_table(&mut batch, &current.layout.record, Operation::TABLE_DROP);
         Ok(batch.commit(Durability::Sync)?)

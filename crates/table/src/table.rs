@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use waxseal::registry::Operation;
-use waxseal::{ColumnFamily, Db, Durability, Snapshot, WriteOptions};
+use waxseal::{ColumnFamily, Db, Durability, Session, Snapshot, WriteOptions};
 
 use crate::alteration::Alteration;
 use crate::changes::Changes;
@@ -33,13 +33,14 @@ use crate::write::{Expiries, RowOptions, delete_row, expiring, put_row};
 #[derive(Clone)]
 pub struct Table {
     pub(crate) state: Arc<TableState>,
-    /// The rows, in the name of the handle's session.
+    pub(crate) session: Session,
+    /// The rows, in the name of the session.
     pub(crate) rows: ColumnFamily,
 }
 
 impl Table {
-    pub(crate) fn new(state: Arc<TableState>) -> Table {
-        Table { rows: state.rows.clone(), state }
+    pub(crate) fn new(state: Arc<TableState>, session: &Session) -> Result<Table> {
+        Ok(Table { rows: state.rows.in_session(session)?, session: session.clone(), state })
     }
 
     /// Returns the store that the table is in.
@@ -98,7 +99,7 @@ impl Table {
         let now = i64::try_from(self.state.store.db.env().clock.wall_micros()).unwrap_or(i64::MAX);
         let alter =
             |record: &TableRecord| Ok(TableRecord { schema: change.apply(&record.schema, now)?, ..record.clone() });
-        self.state.change(alter, |_, _, _| Ok(()))
+        self.state.change(&self.session, alter, |_, _, _| Ok(()))
     }
 
     /// Drops a column for a while: no read returns it any more, also not of rows that are written meanwhile, and
@@ -352,7 +353,7 @@ impl Table {
     pub fn truncate(&self) -> Result<()> {
         let truncate = || {
             let schema = self.state.for_write()?;
-            let mut batch = self.state.store.db.batch();
+            let mut batch = self.session.batch();
             batch.delete_range(&self.rows, ..).delete_range(&self.state.indexes, ..);
             describe_table(&mut batch, &schema.layout.record, Operation::TABLE_TRUNCATE);
             Ok(batch.commit(self.durability(&RowOptions::new()))?)
@@ -430,7 +431,7 @@ impl Table {
     /// Commits writes in one batch, without a description. Returns `None`, and writes nothing, if operations are
     /// registered.
     fn write(&self, options: &RowOptions, fill: impl FnOnce(&mut waxseal::Batch) -> Result<()>) -> Result<Option<()>> {
-        let mut batch = self.state.store.db.batch();
+        let mut batch = self.session.batch();
         fill(&mut batch)?;
         self.unless_watched(|| batch.expect_unwatched().commit(self.durability(options)))
     }
@@ -468,7 +469,7 @@ impl Table {
         options: &RowOptions,
         run: &mut impl FnMut(&RowWriter<'_>) -> Result<T>,
     ) -> Result<Option<T>> {
-        let (transaction, own_expiries) = (self.state.store.db.transaction(), OwnExpiries::default());
+        let (transaction, own_expiries) = (self.session.transaction(), OwnExpiries::default());
         transaction.check()?;
         let writer = self.writer(&transaction, layout, &own_expiries);
         let outcome = run(&writer)?;

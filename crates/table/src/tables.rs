@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use waxseal::env::lock;
-use waxseal::{CfOptions, Db, Durability};
+use waxseal::{CfOptions, Db, Durability, Session};
 
 use crate::catalogue::{Catalogue, indexes_family, rows_family, table_of_family};
 use crate::error::{Error, ErrorKind, Result};
@@ -40,6 +40,8 @@ const LEAST_FORMAT_LEVEL: u32 = 2;
 #[derive(Clone)]
 pub struct Tables {
     shared: Arc<StoreTables>,
+    /// The session in whose name the tables are changed.
+    pub(crate) session: Session,
 }
 
 impl Tables {
@@ -65,7 +67,34 @@ impl Tables {
         let shared = StoreTables::of(db, prepare)?;
         // A store without a registry logs nothing.
         let _ = db.registry().set_catalogue(Arc::new(TableNames(Arc::downgrade(&shared))));
-        Ok(Tables { shared })
+        Ok(Tables { shared, session: db.nobody() })
+    }
+
+    /// Returns the same tables in the name of a session: the events of what is done through them, through the tables that
+    /// they open, and through their transactions name the session as the client. Errors: `Invalid` for a session of
+    /// another store.
+    ///
+    /// ```
+    /// # fn main() -> waxseal_table::Result<()> {
+    /// # use waxseal_table::{ColumnType, Row, Schema, Tables};
+    /// let db = waxseal::Db::memory()?;
+    /// let schema = Schema::new().partition_key("isbn", ColumnType::Text).column("title", ColumnType::Text);
+    /// let tables = Tables::open(&db)?;
+    /// tables.create("library.books", schema)?;
+    /// db.registry().register("library.books", "Row.Insert")?;
+    ///
+    /// let books = tables.in_session(&db.session("alice")?)?.table("library.books")?;
+    /// books.insert(Row::new().with("isbn", "0141439580").with("title", "Emma"))?;
+    /// let event = db.registry().query_latest("library.books.0141439580", "Row.Insert")?.unwrap();
+    /// assert_eq!(event.key.client, "alice");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn in_session(&self, session: &Session) -> Result<Tables> {
+        match session.store() == self.shared.key {
+            true => Ok(Tables { shared: self.shared.clone(), session: session.clone() }),
+            false => Err(Error::invalid("the session is of another store")),
+        }
     }
 
     /// Returns the store that the tables are in.
@@ -99,12 +128,12 @@ impl Tables {
         db.create_column_family(&rows_family(id), CfOptions::default())?;
         db.create_column_family(&indexes_family(id), CfOptions::default())?;
         let table = TableRecord { id, name, schema };
-        let mut batch = db.batch();
+        let mut batch = self.session.batch();
         catalogue.put(&mut batch, &table)?;
         batch.describe_nothing().commit(Durability::Sync)?;
         let state = Arc::new(TableState::open(&self.shared, table)?);
         open.insert(id, Arc::downgrade(&state));
-        Ok(Table::new(state))
+        Table::new(state, &self.session)
     }
 
     /// Refuses a keyspace with the name of a column family: targets of the registry could not tell them apart.
@@ -122,7 +151,8 @@ impl Tables {
     }
 
     fn try_table(&self, name: &str) -> Result<Table> {
-        self.state(&mut lock(&self.shared.open), name).map(Table::new)
+        let state = self.state(&mut lock(&self.shared.open), name)?;
+        Table::new(state, &self.session)
     }
 
     /// Returns the state of a table, which is opened if it has no handles.
@@ -165,9 +195,9 @@ impl Tables {
     fn try_drop(&self, name: &str) -> Result<()> {
         let mut open = lock(&self.shared.open);
         let state = self.state(&mut open, name)?;
-        state.remove()?;
+        state.remove(&self.session)?;
         open.remove(&state.id);
-        drop_families(&self.shared.db, state.id)
+        drop_families(&self.session, &self.shared.db, state.id)
     }
 
     /// Renames a table, also into another keyspace. Handles of the table stay valid. The new name is durable when the
@@ -190,7 +220,7 @@ impl Tables {
             next.schema.version += 1;
             Ok(next)
         };
-        state.change(renamed, |batch, before, _| catalogue.remove_name(batch, &before.name))
+        state.change(&self.session, renamed, |batch, before, _| catalogue.remove_name(batch, &before.name))
     }
 }
 
@@ -213,10 +243,10 @@ fn drop_leftovers(db: &Db, catalogue: &Catalogue) -> Result<()> {
     Ok(())
 }
 
-fn drop_families(db: &Db, id: TableId) -> Result<()> {
+fn drop_families(session: &Session, db: &Db, id: TableId) -> Result<()> {
     for name in [rows_family(id), indexes_family(id)] {
         if db.column_families().iter().any(|family| family.name() == name) {
-            db.drop_described_family(&name)?;
+            session.drop_described_family(&name)?;
         }
     }
     Ok(())

@@ -56,9 +56,10 @@ pub struct Transaction {
 }
 
 impl Tables {
-    /// Begins a transaction.
+    /// Begins a transaction. It commits in the name of the session of the tables, or, if that is anonymous, of the first
+    /// written table that has one. Tables of two sessions in one transaction are `Invalid`.
     pub fn transaction(&self) -> Transaction {
-        let transaction = self.db().transaction();
+        let transaction = self.session.transaction();
         Transaction {
             transaction,
             layouts: Mutex::default(),

@@ -8,7 +8,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use waxseal_lsm::error::Result;
+use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::options::CfOptions;
 use waxseal_registry::Identity;
 
@@ -125,9 +125,37 @@ impl Session {
         self.inner.drop_column_family(name, false, &self.who)
     }
 
+    /// [`Db::drop_described_family`](Db::drop_described_family) in this session's name.
+    pub fn drop_described_family(&self, name: &str) -> Result<()> {
+        self.inner.drop_column_family(name, true, &self.who)
+    }
+
     /// Returns an empty batch that commits in this session's name.
     pub fn batch(&self) -> Batch {
         Batch::new(&self.inner, &self.who)
+    }
+}
+
+impl ColumnFamily {
+    /// Returns a handle to the same family that writes in a session's name. Costs no search for the family, and never
+    /// creates one. Errors: `Invalid` for a session of another store.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// let db = waxseal::Db::memory()?;
+    /// let users = db.column_family("users")?;
+    /// db.registry().register("users", "Row.Update")?;
+    /// users.in_session(&db.session("alice")?)?.put("john", "33")?;
+    /// let event = db.registry().query_latest("users.john", "Row.Update")?.unwrap();
+    /// assert_eq!(event.key.client, "alice");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn in_session(&self, session: &Session) -> Result<ColumnFamily> {
+        match Arc::ptr_eq(&self.inner, &session.inner) {
+            true => Ok(ColumnFamily { who: session.who.clone(), ..self.clone() }),
+            false => Err(Error::invalid("the session is of another store")),
+        }
     }
 }
 

@@ -345,3 +345,48 @@ fn events_are_kept_with_their_rows() {
     tables.table("library.books").unwrap().insert(book("Zola", 1, "a")).unwrap();
     assert_eq!(events(&registry, "library.books").len(), 2);
 }
+
+fn clients(registry: &Registry, target: &str) -> Vec<String> {
+    let query = Query { below: true, ..Query::of(registry.target(target).unwrap()) };
+    let mut found = registry.log_query(&query, &Paging::ALL).unwrap().events;
+    found.retain(|event| event.key.operation != Operation::REGISTRY_ADD);
+    found.sort_by_key(|event| event.key.seqno);
+    found.iter().map(|event| format!("{:?} {}", event.key.operation, event.key.client)).collect()
+}
+
+#[test]
+fn events_name_the_session_of_the_tables() {
+    let (anonymous, table, registry) = with_books();
+    registry.register("library", "*").unwrap();
+    let [alice, bob] = ["alice", "bob"].map(|name| anonymous.db().session(name).unwrap());
+    let tables = anonymous.in_session(&alice).unwrap();
+    let of_alice = tables.table("library.books").unwrap();
+    of_alice.insert(book("Zola", 1885, "Germinal")).unwrap();
+    of_alice.upsert(book("Zola", 1885, "Germinal!")).unwrap();
+    assert!(of_alice.update(("Zola", 1885), Changes::new().set("title", "a")).unwrap());
+    of_alice.delete(("Zola", 1885)).unwrap();
+    of_alice.delete_partition("Zola").unwrap();
+    of_alice.truncate().unwrap();
+    of_alice.alter(Alteration::new().add_column("genre", ColumnType::Text)).unwrap();
+    of_alice.drop_column("genre").unwrap();
+    of_alice.drop_column("genre").unwrap();
+    of_alice.purge_columns().unwrap();
+    tables.transact(|transaction| transaction.insert(&of_alice, book("Zola", 1, "a"))).unwrap();
+    anonymous.transact(|transaction| transaction.insert(&of_alice, book("Zola", 2, "a"))).unwrap();
+    tables.transact(|transaction| transaction.insert(&table, book("Zola", 3, "a"))).unwrap();
+    tables.rename("library.books", "library.old").unwrap();
+    tables.drop("library.old").unwrap();
+    let found = clients(&registry, "ks:library"); // it has no table any more
+    assert_eq!(found.len(), 15, "{found:?}");
+    assert!(found.iter().all(|event| event.ends_with(" alice")), "{found:?}");
+
+    let tables = anonymous.in_session(&bob).unwrap();
+    let of_bob = tables.create("library.new", books()).unwrap();
+    of_bob.insert(book("Zola", 1885, "Germinal")).unwrap();
+    anonymous.table("library.new").unwrap().delete(("Zola", 1885)).unwrap();
+    assert_eq!(clients(&registry, "library.new"), ["Row.Insert bob", "Row.Delete -"]);
+    // A transaction is of one session, and a session of one store.
+    let mixed = anonymous.in_session(&alice).unwrap().transaction();
+    assert_eq!(mixed.insert(&of_bob, book("Zola", 1, "a")).unwrap_err().kind(), ErrorKind::Invalid);
+    assert_eq!(memory().in_session(&alice).unwrap_err().kind(), ErrorKind::Invalid);
+}
