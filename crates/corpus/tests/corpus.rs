@@ -1,0 +1,109 @@
+//! Corpora of all three layouts as callers use them.
+
+use waxseal::Db;
+use waxseal_corpus::{Access, Corpus, Error, Layout, Metadata, Rights, Volume};
+
+fn volume(id: &str, title: &str, date: &str, genre: Option<&str>, rights: Rights, pages: usize) -> Volume {
+    let metadata = Metadata {
+        title: Some(title.to_owned()),
+        author: Some("Edward Gibbon".to_owned()),
+        publish_date: Some(date.to_owned()),
+        genre: genre.map(str::to_owned),
+        rights,
+        ..Metadata::new(id)
+    };
+    let pages = (1..=pages).map(|number| format!("{id} page {number}")).collect();
+    Volume { metadata, pages, archive: Some(id.into()) }
+}
+
+/// Runs a test with a corpus of each layout.
+fn each_layout(test: impl Fn(&Corpus)) {
+    for schema in 1..=3 {
+        let db = Db::memory().unwrap();
+        let layout = Layout::of_schema(schema).unwrap();
+        Corpus::create(&db, "htrc", layout).unwrap();
+        let corpus = Corpus::open(&db, "htrc").unwrap();
+        assert_eq!(corpus.layout(), layout);
+        for (id, title, date, genre, rights) in [
+            ("iu.1", "The Art of Science", "1970", Some("novel"), Rights::PublicDomain),
+            ("iu.2", "Art", "c1979-05-01", None, Rights::PublicDomain),
+            ("iu.3", "Science", "1980", Some("novel"), Rights::InCopyright),
+        ] {
+            corpus.add(&volume(id, title, date, genre, rights, 12)).unwrap();
+        }
+        test(&corpus);
+    }
+}
+
+#[test]
+fn queries_find_what_the_reader_may_read() {
+    each_layout(|corpus| {
+        let (open, all) = (corpus.reader(Access::PublicDomain), corpus.reader(Access::All));
+        assert_eq!(open.ids().unwrap(), ["iu.1", "iu.2"]);
+        assert_eq!(all.ids().unwrap(), ["iu.1", "iu.2", "iu.3"]);
+        assert_eq!(all.published("1970-12-31", "1979-01-01").unwrap(), ["iu.1", "iu.2"]);
+        assert_eq!(open.published("1979", "1980").unwrap(), ["iu.2"]);
+        assert_eq!(all.genre("novel").unwrap(), ["iu.1", "iu.3"]);
+        assert_eq!(open.genre("novel").unwrap(), ["iu.1"]);
+        assert_eq!(all.title_has("SCIENCE").unwrap(), ["iu.1", "iu.3"]);
+        assert_eq!(open.title_has("science art").unwrap(), ["iu.1"]);
+        assert_eq!(open.author_has("edward").unwrap(), ["iu.1", "iu.2"]);
+        assert!(matches!(all.published("undated", "1980"), Err(Error::Invalid(_))));
+        for denied in [open.volume("iu.3").err(), open.metadata("iu.3").err(), open.archive("iu.3").err()] {
+            assert!(matches!(denied, Some(Error::Denied(_))));
+        }
+        assert!(matches!(open.pages("iu.3", 1..=1), Err(Error::Denied(_))));
+        assert!(matches!(all.volume("iu.4"), Err(Error::NotFound(_))));
+    });
+}
+
+#[test]
+fn volumes_and_pages_are_read_back() {
+    each_layout(|corpus| {
+        let all = corpus.reader(Access::All);
+        let read = all.volume("iu.2").unwrap();
+        assert_eq!((read.pages.len(), read.metadata.page_count), (12, 12));
+        assert_eq!(read.pages[9], "iu.2 page 10");
+        assert_eq!(all.pages("iu.2", 11..=99).unwrap(), ["iu.2 page 11", "iu.2 page 12"]);
+        assert!(matches!(all.pages("iu.2", 0..=1), Err(Error::Invalid(_))));
+        assert_eq!(all.archive("iu.2").unwrap().unwrap(), b"iu.2");
+        let order = |seed| {
+            let volumes = all.shuffled(all.ids().unwrap(), seed);
+            volumes.map(|volume| volume.unwrap().metadata.id).collect::<Vec<_>>()
+        };
+        assert_eq!(order(2), order(2));
+        assert!((0..9).any(|seed| order(seed) != order(2)));
+    });
+}
+
+#[test]
+fn a_replaced_volume_leaves_nothing_behind() {
+    each_layout(|corpus| {
+        let all = corpus.reader(Access::All);
+        corpus.add(&volume("iu.1", "War", "1990", None, Rights::InCopyright, 3)).unwrap();
+        assert_eq!(all.title_has("art").unwrap(), ["iu.2"]);
+        assert_eq!(all.title_has("war").unwrap(), ["iu.1"]);
+        assert_eq!(all.genre("novel").unwrap(), ["iu.3"]);
+        assert_eq!(all.volume("iu.1").unwrap().pages.len(), 3);
+        assert_eq!(corpus.reader(Access::PublicDomain).ids().unwrap(), ["iu.2"]);
+        assert!(corpus.remove("iu.1").unwrap() && !corpus.remove("iu.1").unwrap());
+        assert_eq!(all.ids().unwrap(), ["iu.2", "iu.3"]);
+        assert!(matches!(all.volume("iu.1"), Err(Error::NotFound(_))));
+    });
+}
+
+#[test]
+fn worksets_are_named_sets_of_ids() {
+    each_layout(|corpus| {
+        let open = corpus.reader(Access::PublicDomain);
+        corpus.define_workset("art", ["iu.3", "iu.2", "iu.9"]).unwrap();
+        assert_eq!(open.workset("art").unwrap(), ["iu.2"]);
+        assert_eq!(corpus.reader(Access::All).workset("art").unwrap(), ["iu.2", "iu.3"]);
+        corpus.define_workset("art", ["iu.1"]).unwrap();
+        assert_eq!(open.workset("art").unwrap(), ["iu.1"]);
+        assert_eq!(open.worksets().unwrap(), ["art"]);
+        assert!(matches!(corpus.define_workset("public", ["iu.3"]), Err(Error::Invalid(_))));
+        assert!(corpus.remove_workset("art").unwrap());
+        assert!(matches!(open.workset("art"), Err(Error::NotFound(_))));
+    });
+}
