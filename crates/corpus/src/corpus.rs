@@ -1,6 +1,6 @@
 //! Volumes and worksets: create, add, remove.
 
-use waxseal::Db;
+use waxseal::{Db, Snapshot};
 use waxseal_table::{Row, Table, Tables, Transaction};
 
 use crate::error::{Error, Result};
@@ -100,7 +100,7 @@ impl Corpus {
             return Err(Error::Invalid(format!("volume {:?} needs an id, and at most {MAX_PAGES} pages", new.id)));
         }
         self.tables.transact(|transaction| {
-            if let Some(old) = self.stored(&new.id)? {
+            if let Some(old) = self.replaced(&new.id)? {
                 self.unlist(transaction, &old, Some(new))?;
                 self.remove_pages(transaction, &old, volume.pages.len())?;
             }
@@ -123,7 +123,7 @@ impl Corpus {
     /// Removes a volume. Worksets keep its id. Returns false if the corpus does not have it.
     pub fn remove(&self, id: &str) -> Result<bool> {
         let is_removed = self.tables.transact(|transaction| {
-            let Some(old) = self.stored(id)? else { return Ok(false) };
+            let Some(old) = self.replaced(id)? else { return Ok(false) };
             self.unlist(transaction, &old, None)?;
             self.remove_pages(transaction, &old, 0)?;
             transaction.delete(&self.volumes, self.layout.metadata_key(id))?;
@@ -167,11 +167,16 @@ impl Corpus {
         Ok(is_removed)
     }
 
-    /// Returns the metadata of a volume. In a transaction it is that of the transaction's snapshot, or the commit fails:
-    /// the transaction reads the row's indexed columns.
-    pub(crate) fn stored(&self, id: &str) -> waxseal_table::Result<Option<Metadata>> {
-        let row = self.volumes.select().prefix(self.layout.metadata_key(id)).columns(METADATA_COLUMNS).rows()?.next();
-        Ok(row.transpose()?.map(|row| metadata_of(&row)))
+    /// Returns the metadata of a volume at a snapshot.
+    pub(crate) fn stored(&self, id: &str, at: &Snapshot) -> waxseal_table::Result<Option<Metadata>> {
+        let select = self.volumes.select().at(at).prefix(self.layout.metadata_key(id)).columns(METADATA_COLUMNS);
+        Ok(select.rows()?.next().transpose()?.map(|row| metadata_of(&row)))
+    }
+
+    /// Returns the metadata of the volume that a transaction replaces. If it is newer than the transaction's snapshot,
+    /// the commit fails: the transaction's write of the row reads the row's indexed columns at that snapshot.
+    fn replaced(&self, id: &str) -> waxseal_table::Result<Option<Metadata>> {
+        self.stored(id, &self.volumes.db().snapshot())
     }
 
     /// Removes a volume from the collection of its rights and from the index of words, where its successor has no entry.

@@ -2,13 +2,13 @@
 
 use std::ops::RangeInclusive;
 
+use waxseal::Snapshot;
 use waxseal_table::{Row, Value};
 
 use crate::corpus::{Corpus, indexed_fields};
 use crate::error::{Error, Result};
 use crate::layout::{
-    BY_GENRE, BY_YEAR, CONTENTS, COPYRIGHT, Layout, PAGES, VOLUME, WHOLE_VOLUME, metadata_of, page_column, page_name,
-    rights_of,
+    BY_GENRE, BY_YEAR, CONTENTS, COPYRIGHT, Layout, PAGES, VOLUME, WHOLE_VOLUME, page_column, page_name, rights_of,
 };
 use crate::shuffle::shuffle;
 use crate::volume::{Metadata, Rights, Volume, year_of};
@@ -41,9 +41,9 @@ impl Corpus {
 impl<'a> Reader<'a> {
     /// Returns the ids of all volumes.
     pub fn ids(&self) -> Result<Vec<String>> {
-        let mut ids = Vec::new();
+        let (snapshot, mut ids) = (self.snapshot(), Vec::new());
         for rights in [Rights::PublicDomain, Rights::InCopyright].into_iter().filter(|rights| self.may_read(*rights)) {
-            ids.extend(self.collection(rights.name())?);
+            ids.extend(self.collection(rights.name(), &snapshot)?);
         }
         ids.sort_unstable();
         ids.dedup();
@@ -83,10 +83,10 @@ impl<'a> Reader<'a> {
     fn with_words(&self, field: &str, text: &str) -> Result<Vec<String>> {
         let wanted = words(text);
         let Some(longest) = wanted.iter().max_by_key(|word| word.len()) else { return Ok(Vec::new()) };
-        let mut ids = Vec::new();
-        for entry in self.corpus.words.select().prefix((field, longest.as_str())).columns([VOLUME]).rows()? {
-            // The volume's own row decides: it may have changed since the entry was read.
-            let Some(metadata) = self.corpus.stored(&id_of(&entry?))? else { continue };
+        let (snapshot, mut ids) = (self.snapshot(), Vec::new());
+        let entries = self.corpus.words.select().at(&snapshot).prefix((field, longest.as_str())).columns([VOLUME]);
+        for entry in entries.rows()? {
+            let Some(metadata) = self.corpus.stored(&id_of(&entry?), &snapshot)? else { continue };
             let own = indexed_fields(&metadata).into_iter().find(|(name, _)| *name == field);
             let own = own.map(|(_, text)| words(text)).unwrap_or_default();
             if self.may_read(metadata.rights) && wanted.iter().all(|word| own.contains(word)) {
@@ -98,21 +98,14 @@ impl<'a> Reader<'a> {
 
     /// Returns the metadata of a volume. Errors: `NotFound`, `Denied`.
     pub fn metadata(&self, id: &str) -> Result<Metadata> {
-        let metadata = self.corpus.stored(id)?.ok_or_else(|| Error::NotFound(format!("volume {id:?}")))?;
-        self.permit(metadata)
+        self.metadata_at(id, &self.snapshot())
     }
 
     /// Returns a volume with all its pages, and without its archive. Errors: `NotFound`, `Denied`.
     pub fn volume(&self, id: &str) -> Result<Volume> {
-        if self.corpus.layout == Layout::RowPerPage {
-            return self.assembled(id, None);
-        }
-        self.metadata(id)?; // no page of a denied volume is read
-        let snapshot = self.corpus.volumes.db().snapshot();
-        let row = self.corpus.volumes.select().at(&snapshot).prefix(id).rows()?.next().transpose()?;
-        let row = row.ok_or_else(|| Error::NotFound(format!("volume {id:?}")))?;
-        let metadata = self.permit(metadata_of(&row))?;
-        let pages = self.pages_of(&row, &metadata)?;
+        let snapshot = self.snapshot();
+        let metadata = self.metadata_at(id, &snapshot)?;
+        let pages = self.pages_at(id, 1..=metadata.page_count, &snapshot)?;
         Ok(Volume { metadata, pages, archive: None })
     }
 
@@ -120,37 +113,23 @@ impl<'a> Reader<'a> {
     /// out. With [`Layout::RowPerPage`] only these pages are read; with the others the volume's other pages are passed
     /// over. Errors: `NotFound`; `Denied`; `Invalid` for page 0.
     pub fn pages(&self, id: &str, numbers: RangeInclusive<u32>) -> Result<Vec<String>> {
-        if *numbers.start() == 0 {
+        let (first, last) = numbers.into_inner();
+        if first == 0 {
             return Err(Error::Invalid("pages are counted from 1".to_owned()));
         }
-        if self.corpus.layout == Layout::RowPerPage {
-            return Ok(self.assembled(id, Some(numbers))?.pages);
-        }
-        let metadata = self.metadata(id)?;
-        let numbers = *numbers.start()..=(*numbers.end()).min(metadata.page_count);
-        let columns: Vec<String> = match self.corpus.layout {
-            Layout::RecordPerColumn => numbers.clone().map(|number| page_column(number, CONTENTS)).collect(),
-            _ => vec![PAGES.to_owned()],
-        };
-        let columns = columns.into_iter().chain([COPYRIGHT.to_owned()]);
-        let row = self.corpus.volumes.select().prefix(id).columns(columns).rows()?.next().transpose()?;
-        let row = row.ok_or_else(|| Error::NotFound(format!("volume {id:?}")))?;
-        if !self.may_read(rights_of(&row)) {
-            return Err(Error::Denied(id.to_owned()));
-        }
-        Ok(numbers.map_while(|number| self.corpus.layout.page(&row, number)).collect())
+        let snapshot = self.snapshot();
+        let metadata = self.metadata_at(id, &snapshot)?;
+        self.pages_at(id, first..=last.min(metadata.page_count), &snapshot)
     }
 
     /// Returns the zip file of the whole volume, if its source had one. Errors: `NotFound`, `Denied`.
     pub fn archive(&self, id: &str) -> Result<Option<Vec<u8>>> {
-        self.metadata(id)?;
+        let snapshot = self.snapshot();
+        self.metadata_at(id, &snapshot)?;
         let key = self.corpus.layout.metadata_key(id);
-        let row = self.corpus.volumes.select().prefix(key).columns([WHOLE_VOLUME, COPYRIGHT]).rows()?.next();
-        match row.transpose()? {
-            Some(row) if !self.may_read(rights_of(&row)) => Err(Error::Denied(id.to_owned())),
-            Some(row) => Ok(row.get(WHOLE_VOLUME).and_then(Value::as_bytes).map(<[u8]>::to_vec)),
-            None => Err(Error::NotFound(format!("volume {id:?}"))),
-        }
+        let select = self.corpus.volumes.select().at(&snapshot).prefix(key).columns([WHOLE_VOLUME]);
+        let row = select.rows()?.next().transpose()?;
+        Ok(row.and_then(|row| row.get(WHOLE_VOLUME).and_then(Value::as_bytes).map(<[u8]>::to_vec)))
     }
 
     /// Returns the names of all worksets, sorted.
@@ -162,12 +141,13 @@ impl<'a> Reader<'a> {
 
     /// Returns the ids of a workset. Ids that the corpus does not have are left out. Errors: `NotFound`.
     pub fn workset(&self, name: &str) -> Result<Vec<String>> {
-        if !self.corpus.collection_names.contains(name)? {
+        let snapshot = self.snapshot();
+        if self.corpus.collection_names.get_at(name, &snapshot)?.is_none() {
             return Err(Error::NotFound(format!("workset {name:?}")));
         }
-        let mut ids = self.collection(name)?;
+        let mut ids = self.collection(name, &snapshot)?;
         let mut failure = None;
-        ids.retain(|id| match self.corpus.stored(id) {
+        ids.retain(|id| match self.corpus.stored(id, &snapshot) {
             Ok(found) => found.is_some_and(|metadata| self.may_read(metadata.rights)),
             Err(error) => {
                 failure.get_or_insert(error);
@@ -190,7 +170,13 @@ impl<'a> Reader<'a> {
         self.access == Access::All || rights == Rights::PublicDomain
     }
 
-    fn permit(&self, metadata: Metadata) -> Result<Metadata> {
+    fn snapshot(&self) -> Snapshot {
+        self.corpus.volumes.db().snapshot()
+    }
+
+    /// Returns the metadata of a volume. Calls read it first, so that no page of a denied volume is read.
+    fn metadata_at(&self, id: &str, snapshot: &Snapshot) -> Result<Metadata> {
+        let metadata = self.corpus.stored(id, snapshot)?.ok_or_else(|| Error::NotFound(format!("volume {id:?}")))?;
         if self.may_read(metadata.rights) { Ok(metadata) } else { Err(Error::Denied(metadata.id)) }
     }
 
@@ -207,30 +193,28 @@ impl<'a> Reader<'a> {
         Ok(ids)
     }
 
-    fn collection(&self, name: &str) -> Result<Vec<String>> {
-        let rows = self.corpus.collections.select().prefix(name).columns([VOLUME]).rows()?;
+    fn collection(&self, name: &str, snapshot: &Snapshot) -> Result<Vec<String>> {
+        let rows = self.corpus.collections.select().at(snapshot).prefix(name).columns([VOLUME]).rows()?;
         rows.map(|row| Ok(id_of(&row?))).collect::<waxseal_table::Result<_>>().map_err(Error::from)
     }
 
-    /// Returns a volume of one row a page, with all pages or some, at one snapshot.
-    fn assembled(&self, id: &str, numbers: Option<RangeInclusive<u32>>) -> Result<Volume> {
+    /// Returns pages that the metadata counts.
+    fn pages_at(&self, id: &str, numbers: RangeInclusive<u32>, snapshot: &Snapshot) -> Result<Vec<String>> {
         let (volumes, layout) = (&self.corpus.volumes, self.corpus.layout);
-        let not_found = || Error::NotFound(format!("volume {id:?}"));
-        let snapshot = volumes.db().snapshot();
-        let row = volumes.get_at(layout.metadata_key(id), &snapshot)?.ok_or_else(not_found)?;
-        let metadata = self.permit(metadata_of(&row))?;
-        let (from, to) = numbers.map_or((1, u32::MAX), RangeInclusive::into_inner);
-        let mut pages = Vec::new();
-        for number in from..=to.min(metadata.page_count) {
-            let row = volumes.get_at((id, page_name(number)), &snapshot)?;
-            pages.push(row.and_then(|row| layout.page(&row, number)).ok_or_else(|| missing_page(id, number))?);
-        }
-        Ok(Volume { metadata, pages, archive: None })
-    }
-
-    fn pages_of(&self, row: &Row, metadata: &Metadata) -> Result<Vec<String>> {
-        let page = |number| self.corpus.layout.page(row, number).ok_or_else(|| missing_page(&metadata.id, number));
-        (1..=metadata.page_count).map(page).collect()
+        let columns = match layout {
+            Layout::GroupPerPage => vec![PAGES.to_owned()],
+            Layout::RecordPerColumn => numbers.clone().map(|number| page_column(number, CONTENTS)).collect(),
+            Layout::RowPerPage => {
+                let page = |number| {
+                    let row = volumes.get_at((id, page_name(number)), snapshot)?;
+                    row.and_then(|row| layout.page(&row, number)).ok_or_else(|| missing_page(id, number))
+                };
+                return numbers.map(page).collect();
+            }
+        };
+        let row = volumes.select().at(snapshot).prefix(id).columns(columns).rows()?.next().transpose()?;
+        let page = |number| layout.page(row.as_ref()?, number);
+        numbers.map(|number| page(number).ok_or_else(|| missing_page(id, number))).collect()
     }
 }
 

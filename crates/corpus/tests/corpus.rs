@@ -2,7 +2,7 @@
 
 use waxseal::Db;
 use waxseal_corpus::{Access, Corpus, Error, Layout, Metadata, Rights, Volume};
-use waxseal_table::{ErrorKind, Tables};
+use waxseal_table::{ErrorKind, Tables, Value};
 
 fn volume(id: &str, title: &str, date: &str, genre: Option<&str>, rights: Rights, pages: usize) -> Volume {
     let metadata = Metadata {
@@ -138,6 +138,23 @@ fn the_rows_of_a_replaced_volume_are_those_of_its_successor_alone() {
         assert!(corpus.remove_workset("art").unwrap() && !corpus.remove_workset("art").unwrap());
         corpus.remove("iu.1").unwrap();
         assert_eq!(all_rows(&db), [""; 0]);
+    }
+}
+
+#[test]
+fn the_bytes_of_a_page_are_counted() {
+    for schema in 1..=3 {
+        let db = Db::memory().unwrap();
+        let corpus = Corpus::create(&db, "htrc", Layout::of_schema(schema).unwrap()).unwrap();
+        corpus.add(&Volume { metadata: Metadata::new("iu.1"), pages: vec!["é".to_owned()], archive: None }).unwrap();
+        let volumes = Tables::open(&db).unwrap().table("htrc.volumes").unwrap();
+        let row = volumes.select().rows().unwrap().next().unwrap().unwrap();
+        let counted = match schema {
+            1 => row.entry("pages", "00000001").unwrap().get("byte_count").and_then(Value::as_i64),
+            2 => row.get("00000001:byte_count").and_then(Value::as_i64),
+            _ => volumes.get(("iu.1", "00000001")).unwrap().unwrap().get("byte_count").and_then(Value::as_i64),
+        };
+        assert_eq!(counted, Some(2));
     }
 }
 
