@@ -21,12 +21,28 @@ pub(crate) struct Families {
 }
 
 impl Families {
-    /// Opens both families, or creates them. Errors: `Invalid` in a store opened for reading that has none.
+    /// Opens both families, or creates them. Errors: `Invalid` if one of them is missing and the other holds records, or
+    /// the store is open for reading. Neither is created then.
     pub(crate) fn open(db: &Db, name: &str) -> Result<Families> {
-        // Entries are read by `stat` and lists, which must not follow a pointer to a value file.
-        let entries = CfOptions { large_value_bytes: 0, ..CfOptions::default() };
-        let entries = open_or_create(db, name, entries)?;
-        let chunks = open_or_create(db, &chunks_name(name), CfOptions::default())?;
+        let chunks_name = chunks_name(name);
+        let find = |name: &str| db.column_families().into_iter().find(|family| family.name() == name);
+        let (entries, chunks) = (find(name), find(&chunks_name));
+        if entries.is_none() || chunks.is_none() {
+            entries.iter().chain(&chunks).try_for_each(check_empty)?;
+            if db.is_read_only() {
+                let message = format!("the store has no files in the family {name:?}, and is open for reading only");
+                return Err(Error::invalid(message));
+            }
+        }
+        let entries = match entries {
+            Some(entries) => entries,
+            // Entries are read by `stat` and lists, which must not follow a pointer to a value file.
+            None => db.create_column_family(name, CfOptions { large_value_bytes: 0, ..CfOptions::default() })?,
+        };
+        let chunks = match chunks {
+            Some(chunks) => chunks,
+            None => db.create_column_family(&chunks_name, CfOptions::default())?,
+        };
         Ok(Families { db: db.clone(), entries, chunks })
     }
 
@@ -56,13 +72,11 @@ pub(crate) fn chunks_name(name: &str) -> String {
     format!("{name}{CHUNKS_SUFFIX}")
 }
 
-fn open_or_create(db: &Db, name: &str, options: CfOptions) -> Result<ColumnFamily> {
-    match db.column_families().into_iter().find(|family| family.name() == name) {
-        Some(family) => Ok(family),
-        None if db.is_read_only() => {
-            Err(Error::invalid(format!("the store has no files in the family {name:?}, and is open for reading only")))
-        }
-        None => Ok(db.create_column_family(name, options)?),
+/// Fails if a family holds records.
+pub(crate) fn check_empty(family: &ColumnFamily) -> Result<()> {
+    match family.iter().next().transpose()? {
+        None => Ok(()),
+        Some(_) => Err(Error::invalid(format!("the family {:?} holds other records than files", family.name()))),
     }
 }
 

@@ -12,7 +12,7 @@ use waxseal::{Batch, Db, Durability, Session, StoreId};
 use crate::entry::{Entry, ROOT_INODE};
 use crate::error::{Error, Result};
 use crate::events::{Events, Verb};
-use crate::families::Families;
+use crate::families::{Families, check_empty};
 use crate::file_state::FileState;
 use crate::ids::Ids;
 use crate::locks::Namespace;
@@ -387,12 +387,7 @@ impl Drop for Shared {
 
 /// Creates header and root of a file store in empty families.
 fn create(families: &Families, options: FileStoreOptions) -> Result<Header> {
-    for family in [&families.entries, &families.chunks] {
-        if let Some(row) = family.iter().next() {
-            row?;
-            return Err(Error::invalid(format!("the family {:?} holds other records than files", family.name())));
-        }
-    }
+    [&families.entries, &families.chunks].into_iter().try_for_each(check_empty)?;
     let header = Header { chunk_bytes: options.chunk_bytes };
     let now = i64::try_from(families.db.env().clock.wall_micros()).unwrap_or(i64::MAX).saturating_mul(1000);
     let root = Entry::new(FileKind::Directory, ROOT_INODE, now, &SetAttributes::new());

@@ -104,7 +104,12 @@ fn handles_of_one_process_share_their_state() {
 fn families_with_other_records_are_refused() {
     let db = Db::memory().unwrap();
     db.column_family("files").unwrap().put("key", "value").unwrap();
+    db.column_family("other-chunks").unwrap().put("key", "value").unwrap();
+    let names = || db.column_families().iter().map(|family| family.name().to_owned()).collect::<Vec<_>>();
+    let before = names();
     fails(FileStore::open(&db, "files").map(drop), ErrorKind::Invalid);
+    fails(FileStore::open(&db, "other").map(drop), ErrorKind::Invalid);
+    assert_eq!(names(), before, "a refused store creates no family");
     fails(FileStoreOptions::new().chunk_bytes(4095).open(&db, "more").map(drop), ErrorKind::Invalid);
     fails(FileStoreOptions::new().chunk_bytes(5_000_001).open(&db, "more").map(drop), ErrorKind::Invalid);
 }
