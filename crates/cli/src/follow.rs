@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -16,6 +16,7 @@ use waxseal::{
 
 use crate::args::FollowArgs;
 use crate::failure::{Exit, Failure};
+use crate::files::location::directory_of;
 use crate::output::Output;
 use crate::store::{find_family, report_cut};
 use crate::text;
@@ -114,7 +115,9 @@ fn begin(source: &Path, dest: &Path, cursor: &str, output: &mut Output) -> Resul
     copy.close()?;
     let _ = fs::remove_dir(dest); // an empty one
     fs::rename(&partial, dest).map_err(|error| Failure::io(dest.display(), error))?;
-    sync_directory_of(dest).map_err(|error| Failure::io(dest.display(), error))?;
+    fs::File::open(directory_of(dest))
+        .and_then(|above| above.sync_all())
+        .map_err(|error| Failure::io(dest.display(), error))?;
     output.line(format!("copied {} to {}", source.display(), dest.display()))
 }
 
@@ -132,14 +135,6 @@ fn remove_partial(partial: &Path) -> Result<(), Failure> {
     Db::destroy(partial)?;
     let _ = fs::remove_dir(partial); // `destroy` may have removed it
     Ok(())
-}
-
-fn sync_directory_of(path: &Path) -> std::io::Result<()> {
-    let above: PathBuf = match path.parent() {
-        Some(above) if !above.as_os_str().is_empty() => above.to_owned(),
-        _ => PathBuf::from("."),
-    };
-    fs::File::open(above)?.sync_all()
 }
 
 /// Moves the cursor of the source to what the copy holds. Where the source cannot be opened for writing, because another

@@ -205,10 +205,12 @@ pub(crate) fn is_within(path: &Path, directory: &Path) -> bool {
 /// Returns a path without links. The last name need not exist. `None` for a path that cannot be opened either.
 fn canonical(path: &Path) -> Option<PathBuf> {
     let whole = path.canonicalize();
-    whole.ok().or_else(|| {
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        Some(parent.canonicalize().ok()?.join(path.file_name()?))
-    })
+    whole.ok().or_else(|| Some(directory_of(path).canonicalize().ok()?.join(path.file_name()?)))
+}
+
+/// Returns the directory that holds a path: `.` for a path of one name.
+pub(crate) fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Returns a path without slashes at its ends and double ones between.
@@ -219,7 +221,7 @@ fn trimmed(path: &[u8]) -> Vec<u8> {
 /// Opens the directory of a local path, or the one that holds it: always that for a path that is changed itself.
 fn open_local(path: &Path, access: Access) -> Result<Place, Failure> {
     let (directory, name) = match (path.is_dir() && access != Access::Change, path.file_name()) {
-        (false, Some(name)) => (path.parent().unwrap_or(Path::new("")), name.as_bytes().to_vec()),
+        (false, Some(name)) => (directory_of(path), name.as_bytes().to_vec()),
         _ => (path, Vec::new()),
     };
     let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };

@@ -13,6 +13,7 @@ use super::OpenTable;
 use crate::args::Args;
 use crate::damage::Damaged;
 use crate::failure::{Exit, Failure};
+use crate::files::location::directory_of;
 use crate::files::{Unnamed, remove_stale};
 use crate::format::TableFormat;
 use crate::output::Output;
@@ -123,8 +124,7 @@ fn place(file: &Path) -> io::Result<(File, &OsStr)> {
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the file exists"));
     }
     let name = file.file_name().ok_or(io::ErrorKind::IsADirectory)?;
-    let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let directory = File::open(directory)?;
+    let directory = File::open(directory_of(file))?;
     remove_stale(&directory)?;
     Ok((directory, name))
 }
