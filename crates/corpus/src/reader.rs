@@ -45,8 +45,7 @@ impl<'a> Reader<'a> {
         for rights in [Rights::PublicDomain, Rights::InCopyright].into_iter().filter(|rights| self.may_read(*rights)) {
             ids.extend(self.collection(rights.name(), &snapshot)?);
         }
-        ids.sort_unstable();
-        ids.dedup();
+        ids.sort_unstable(); // each one is in the collection of its rights alone
         Ok(ids)
     }
 
@@ -145,16 +144,13 @@ impl<'a> Reader<'a> {
         if self.corpus.collection_names.get_at(name, &snapshot)?.is_none() {
             return Err(Error::NotFound(format!("workset {name:?}")));
         }
-        let mut ids = self.collection(name, &snapshot)?;
-        let mut failure = None;
-        ids.retain(|id| match self.corpus.stored(id, &snapshot) {
-            Ok(found) => found.is_some_and(|metadata| self.may_read(metadata.rights)),
-            Err(error) => {
-                failure.get_or_insert(error);
-                false
+        let mut ids = Vec::new();
+        for id in self.collection(name, &snapshot)? {
+            if self.corpus.stored(&id, &snapshot)?.is_some_and(|metadata| self.may_read(metadata.rights)) {
+                ids.push(id);
             }
-        });
-        failure.map_or(Ok(ids), |error| Err(error.into()))
+        }
+        Ok(ids)
     }
 
     /// Reads volumes one after the other, in an order that depends on the seed and the set of ids alone. A volume that

@@ -52,8 +52,17 @@ pub(crate) struct OpenFile {
 impl OpenFile {
     /// Returns a file with one handle of its own, in no table.
     pub(crate) fn detached(inode: u64, state: FileState) -> Arc<OpenFile> {
-        let (own_bytes, store_bytes) = (AtomicUsize::new(0), Arc::default());
-        Arc::new(OpenFile { inode, state: RwLock::new(state), writers: AtomicUsize::new(0), own_bytes, store_bytes })
+        Arc::new(OpenFile::new(inode, state, &Arc::default()))
+    }
+
+    fn new(inode: u64, state: FileState, store_bytes: &Arc<AtomicUsize>) -> OpenFile {
+        OpenFile {
+            inode,
+            state: RwLock::new(state),
+            writers: AtomicUsize::new(0),
+            own_bytes: AtomicUsize::new(0),
+            store_bytes: Arc::clone(store_bytes),
+        }
     }
 
     pub(crate) fn inode(&self) -> u64 {
@@ -105,15 +114,9 @@ impl OpenFiles {
     pub(crate) fn open(&self, entry: Entry, is_writing: bool, open: impl FnOnce(Entry) -> FileState) -> Arc<OpenFile> {
         let inode = entry.metadata.inode;
         let mut table = lock(&self.table);
-        let opened = table.entry(inode).or_insert_with(|| {
-            let file = Arc::new(OpenFile {
-                inode,
-                state: RwLock::new(open(entry)),
-                writers: AtomicUsize::new(0),
-                own_bytes: AtomicUsize::new(0),
-                store_bytes: Arc::clone(&self.changed_bytes),
-            });
-            Opened { file, handles: 0 }
+        let opened = table.entry(inode).or_insert_with(|| Opened {
+            file: Arc::new(OpenFile::new(inode, open(entry), &self.changed_bytes)),
+            handles: 0,
         });
         let file = opened.add(is_writing);
         self.count.store(table.len(), Ordering::Release);
