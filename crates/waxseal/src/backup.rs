@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use waxseal_lsm::env::Env;
 use waxseal_lsm::error::Result;
 
 pub use waxseal_lsm::backup::{
@@ -74,6 +75,29 @@ impl Db {
     pub fn backup_with(&self, dir: impl AsRef<Path>, options: BackupOptions<'_>) -> Result<CreatedBackup> {
         self.inner.check_open()?;
         Backup::create(&self.inner.engine, dir.as_ref(), options)
+    }
+
+    /// As [`backup_with`](Db::backup_with), into a directory of another environment, such as an object store of the crate
+    /// `waxseal-remote`. [`Backup::open_in`] and [`Backup::restore_in`] read it.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = waxseal::Db::open(dir.path().join("store"))?;
+    /// use std::{path::Path, sync::Arc};
+    /// use waxseal::env::{Env, MemoryFs};
+    /// use waxseal::{Backup, BackupOptions};
+    ///
+    /// let place = Env { fs: Arc::new(MemoryFs::default()), ..Env::real() };
+    /// db.backup_in("backups", &place, BackupOptions::default())?;
+    /// let backup = Backup::open_in(Path::new("backups"), &place)?;
+    /// backup.restore_in(1, dir.path().join("restored"), &Env::real(), BackupOptions::default())?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn backup_in(&self, dir: impl AsRef<Path>, env: &Env, options: BackupOptions<'_>) -> Result<CreatedBackup> {
+        self.inner.check_open()?;
+        Backup::create_in(&self.inner.engine, dir.as_ref(), env, options)
     }
 
     /// Restores a backup into a directory, which must not exist or must be empty: see [`Backup::restore`].

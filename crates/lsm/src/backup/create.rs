@@ -18,7 +18,7 @@ use super::file_name::BackupFileName;
 use super::pace::{BackupOptions, Pace};
 use crate::checksum::Uid;
 use crate::db::{Db, PinnedFile, PinnedFiles};
-use crate::env::File;
+use crate::env::{Env, File};
 use crate::error::{Error, IoContext, Result};
 use crate::identity::StoreIdentity;
 use crate::names::StoreFileName;
@@ -52,8 +52,13 @@ impl Backup {
     /// and the keys; `Interrupted` if the progress callback ends the call; `Io`. After an error the directory holds no
     /// new backup, but may hold copied files, which the next backup uses. If the sync of the directory failed, a whole
     /// new backup may appear there after a loss of power.
-    pub fn create(db: &Db, dir: &Path, mut options: BackupOptions<'_>) -> Result<CreatedBackup> {
-        let directory = BackupDirectory::new(dir, db.env());
+    pub fn create(db: &Db, dir: &Path, options: BackupOptions<'_>) -> Result<CreatedBackup> {
+        Backup::create_in(db, dir, db.env(), options)
+    }
+
+    /// As `create`, for a directory in another environment, whose clock the rate limit uses.
+    pub fn create_in(db: &Db, dir: &Path, env: &Env, mut options: BackupOptions<'_>) -> Result<CreatedBackup> {
+        let directory = BackupDirectory::new(dir, env);
         let _held = directory.lock_for_backup()?;
         let listing = directory.listing()?;
         let known = Known::read(&directory, &listing);
@@ -71,7 +76,7 @@ impl Backup {
             bytes: files.iter().map(PinnedFile::size).sum(),
             ..CreatedBackup::default()
         };
-        let mut pace = Pace::new(&mut options, &*db.env().clock, created.bytes);
+        let mut pace = Pace::new(&mut options, &*env.clock, created.bytes);
         let mut hashes = BTreeMap::new();
         for file in files {
             let name = name_of(&file);

@@ -79,7 +79,7 @@ impl BackupDirectory {
     pub(super) fn lock(&self) -> Result<StoreLocks> {
         take_lock(&self.path, &self.env).map_err(|error| match error.kind() {
             ErrorKind::Locked => {
-                let what = format!("{}: another backup or purge runs in this directory", self.path.display());
+                let what = format!("{}: another backup or purge runs in this directory ({error})", self.path.display());
                 Error::of(ErrorKind::Locked, what)
             }
             _ => error,

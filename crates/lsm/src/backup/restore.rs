@@ -27,9 +27,14 @@ impl Backup {
     }
 
     /// As `restore`, with a rate limit and a progress callback.
-    pub fn restore_with(&self, id: u64, to: impl AsRef<Path>, mut options: BackupOptions<'_>) -> Result<()> {
+    pub fn restore_with(&self, id: u64, to: impl AsRef<Path>, options: BackupOptions<'_>) -> Result<()> {
+        self.restore_in(id, to, &self.directory.env, options)
+    }
+
+    /// As `restore_with`, into a directory in another environment than that of the backups.
+    pub fn restore_in(&self, id: u64, to: impl AsRef<Path>, env: &Env, mut options: BackupOptions<'_>) -> Result<()> {
         let (description, dir) = (self.directory.description(id)?, to.as_ref());
-        let env = &self.directory.env.clone().within(dir);
+        let env = &env.clone().within(dir);
         in_empty_directory(dir, env, Marked::UnfinishedRestore, || {
             begin_copy(dir, env, Marked::UnfinishedRestore)?;
             self.copy_files(&description, (dir, env), &mut options)?;
