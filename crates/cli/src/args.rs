@@ -217,7 +217,7 @@ pub(crate) enum Verb {
     /// Files that an earlier backup in the directory has are not copied again. A damaged file of the store is refused
     /// with exit code 3, and the backup is not made.
     Backup {
-        /// A new directory, or one with backups of this store.
+        /// A new directory, or one with backups of this store; or a URL (s3://, gs://, az://), in a build for them.
         dest: PathBuf,
         /// Copy at most this many bytes per second.
         #[arg(long, value_name = "BYTES")]
@@ -230,7 +230,7 @@ pub(crate) enum Verb {
     ///
     /// Exit code 3 if one is damaged.
     Backups {
-        /// The directory.
+        /// The directory, or a URL.
         dir: PathBuf,
         /// Read every byte of every backup, and compare it with the recorded hashes.
         #[arg(long)]
@@ -241,7 +241,7 @@ pub(crate) enum Verb {
     },
     /// Restore a backup into the directory of -d, which must be new or empty.
     Restore {
-        /// A directory of backups.
+        /// A directory of backups, or a URL.
         backup: PathBuf,
         /// The backup's number, as `backups` lists it. Default: the newest.
         #[arg(long, value_name = "N")]

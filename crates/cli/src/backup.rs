@@ -1,13 +1,15 @@
-//! backup, backups, restore: incremental copies of a store in one directory.
+//! backup, backups, restore: incremental copies of a store in one directory, local or in an object store.
 
 use std::ops::ControlFlow;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use waxseal::env::Env;
 use waxseal::registry::Time;
 use waxseal::{Backup, BackupInfo, BackupOptions, BackupProgress, ErrorKind};
 
 use crate::args::Args;
+use crate::backup_place::BackupPlace;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
 use crate::progress;
@@ -28,11 +30,13 @@ pub(crate) fn backup(
     keep: Option<usize>,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
+    let place = BackupPlace::of(dest)?;
     let db = open_to_change(args)?;
     let mut watch = watch("backup");
-    let created = db.backup_with(dest, BackupOptions { bytes_per_second, progress: Some(&mut watch) })?;
+    let options = BackupOptions { bytes_per_second, progress: Some(&mut watch) };
+    let created = db.backup_in(&place.dir, &place.env, options)?;
     db.close().or_else(|error| if created.unlogged.is_some() { Ok(()) } else { Err(error) })?;
-    let purged = keep.map(|keep| Backup::open(dest)?.purge(keep)).transpose()?;
+    let purged = keep.map(|keep| Backup::open_in(&place.dir, &place.env)?.purge(keep)).transpose()?;
     output.line(format!(
         "backup {}: {}, {} bytes; copied {}, {} bytes",
         created.id,
@@ -60,7 +64,8 @@ pub(crate) fn backup(
 
 /// Opens a directory of backups.
 fn existing_backups(dir: &Path) -> Result<Backup, Failure> {
-    Backup::open(dir).map_err(|error| match error.kind() {
+    let place = BackupPlace::of(dir)?;
+    Backup::open_in(&place.dir, &place.env).map_err(|error| match error.kind() {
         ErrorKind::Invalid => Failure::not_found(error.to_string()),
         _ => error.into(),
     })
@@ -139,7 +144,8 @@ pub(crate) fn restore(
         return Err(Failure::not_found(format!("no such backup in {}", from.display())));
     };
     let mut watch = watch("restore");
-    backup.restore_with(id, to, BackupOptions { bytes_per_second, progress: Some(&mut watch) })?;
+    let options = BackupOptions { bytes_per_second, progress: Some(&mut watch) };
+    backup.restore_in(id, to, &Env::real(), options)?;
     output.line(format!("restored backup {id}"))?;
     output.object(&json!({ "ok": true, "id": id }))?;
     Ok(Exit::Ok)

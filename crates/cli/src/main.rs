@@ -11,6 +11,7 @@
 
 mod args;
 mod backup;
+mod backup_place;
 mod care;
 mod changes;
 mod damage;
