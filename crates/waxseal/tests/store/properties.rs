@@ -10,6 +10,9 @@ use waxseal::{
     TableProperty, TableWriter, WriteOptions,
 };
 
+/// How long a thread waits for another one at most.
+const MOST: Duration = Duration::from_secs(60);
+
 /// A row is a list of the ids of its columns, and the property of a table the set of these ids.
 fn columns() -> TableProperty {
     TableProperty::new("columns", |_, value, add| {
@@ -20,10 +23,12 @@ fn columns() -> TableProperty {
 
 /// Removes the column `x` of all rows.
 fn without_x() -> CompactionFilter {
-    CompactionFilter::new("without x", |_, value| {
-        let kept: Vec<&[u8]> = value.split(|byte| *byte == b',').filter(|id| *id != b"x").collect();
-        Ok(if kept.is_empty() { FilterDecision::Drop } else { FilterDecision::Change(kept.join(&b',')) })
-    })
+    CompactionFilter::new("without x", |_, value| Ok(decide_without_x(value)))
+}
+
+fn decide_without_x(value: &[u8]) -> FilterDecision {
+    let kept: Vec<&[u8]> = value.split(|byte| *byte == b',').filter(|id| *id != b"x").collect();
+    if kept.is_empty() { FilterDecision::Drop } else { FilterDecision::Change(kept.join(&b',')) }
 }
 
 fn options() -> CfOptions {
@@ -36,6 +41,14 @@ fn fill(db: &Db, cf: &ColumnFamily, rows: &[(&str, &str)]) {
         cf.put(key, value).unwrap();
         db.flush().unwrap();
     }
+}
+
+/// Writes one table with all rows.
+fn fill_at_once(db: &Db, cf: &ColumnFamily, rows: &[(&str, &str)]) {
+    for (key, value) in rows {
+        cf.put(key, value).unwrap();
+    }
+    db.flush().unwrap();
 }
 
 /// Returns the smallest keys of the tables that may have a column, sorted.
@@ -102,6 +115,50 @@ fn copies_and_ingested_tables_keep_their_properties() {
         drop(cf);
         db.close().unwrap();
     }
+}
+
+/// Purges the column `x`. The filter stops at each value that has it until this thread has called `meanwhile` with its
+/// key.
+fn purge_beside(cf: &ColumnFamily, mut meanwhile: impl FnMut(&str)) {
+    let ((judges, judged), (answers, answered)) = (channel(), channel());
+    let (done, gate) = (judges.clone(), Mutex::new((judges, answered)));
+    let gated = CompactionFilter::new("without x", move |key, value| {
+        if value.split(|byte| *byte == b',').any(|id| id == b"x") {
+            let gate = gate.lock().unwrap();
+            gate.0.send(Some(String::from_utf8(key.to_vec())?))?;
+            gate.1.recv_timeout(MOST)?;
+        }
+        Ok(decide_without_x(value))
+    });
+    cf.set_functions(Some(gated), vec![columns()]).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let outcome = cf.compact_with("columns", "x");
+            done.send(None).unwrap();
+            outcome.unwrap();
+        });
+        while let Some(key) = judged.recv_timeout(MOST).unwrap() {
+            meanwhile(&key);
+            answers.send(()).unwrap();
+        }
+    });
+}
+
+/// A flush writes a table over the whole range of keys while the filter judges a value. It has no newer version of the
+/// key, so the value is filtered.
+#[test]
+fn an_item_is_purged_below_tables_that_do_not_have_its_key() {
+    let db = Db::memory().unwrap();
+    let cf = db.create_column_family("rows", CfOptions { compaction_filter: None, ..options() }).unwrap();
+    fill(&db, &cf, &[("k", "x,y")]);
+    cf.compact().unwrap();
+    let mut judged = 0;
+    purge_beside(&cf, |_| {
+        judged += 1;
+        fill_at_once(&db, &cf, &[("a", "w"), ("z", "w")]);
+    });
+    assert_eq!((found(&cf, "x"), cf.get("k").unwrap().unwrap()), (args(&[]), "y".as_bytes().into()));
+    assert_eq!(judged, 1);
 }
 
 /// Returns the names of the blob files in a directory.
@@ -200,7 +257,7 @@ fn a_filter_reaches_the_output_of_a_compaction_that_began_before_it() {
     let old = TableProperty::new("columns", move |key, value, add| {
         if key == b"b" {
             begins.lock().unwrap().send(())?;
-            has_filtered.lock().unwrap().recv_timeout(Duration::from_secs(60))?;
+            has_filtered.lock().unwrap().recv_timeout(MOST)?;
         }
         value.split(|byte| *byte == b',').for_each(add);
         Ok(())
@@ -214,7 +271,7 @@ fn a_filter_reaches_the_output_of_a_compaction_that_began_before_it() {
     cf.set_functions(None, vec![old]).unwrap();
     std::thread::scope(|scope| {
         let running = scope.spawn(|| cf.compact_files([bottom]));
-        has_begun.recv_timeout(Duration::from_secs(60)).unwrap();
+        has_begun.recv_timeout(MOST).unwrap();
         let filters = Mutex::new(filters);
         let filter = CompactionFilter::new("without x", move |_, _| {
             let _ = filters.lock().unwrap().send(()); // the other compaction goes on, or has ended

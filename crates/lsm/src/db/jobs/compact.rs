@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use super::expire::{self, is_in_memory};
 use super::job_lock::Flusher;
+use super::newer_versions;
 use super::pick_cache::{Basis, Pick, PickCache, Urgency};
 use super::prepopulate::{Input, Prepopulation};
 use super::quarantine::quarantine_tables;
@@ -503,8 +504,8 @@ impl Compactor {
         // Taken once for all subcompactions, and before any lookup in the upper levels.
         let Horizon { boundaries: snapshots, expired: now } =
             self.catalog().snapshots.horizon(self.catalog().reads.expiry_clock());
-        let is_hidden = |key: &[u8]| is_hidden(plan, &family.view(), key);
-        let expires = Some(ExpiryRule { now, is_hidden: &is_hidden });
+        let may_be_hidden = |key: &[u8]| newer_versions::may_exist(plan, &family.view(), key);
+        let expires = Some(ExpiryRule { now, is_hidden: &may_be_hidden });
         let collects = collects.clone();
         let ranges_through = range_deletes.last().map_or(0, |range| range.seqno);
         let ranges = range_deletes.iter().map(|range| &**range);
@@ -530,7 +531,7 @@ impl Compactor {
         let is_whole = |key: &[u8]| !is_fenced(key);
         let operator = family.merge_operator().filter(|operator| operator.is_known());
         let merges = operator.map(|operator| MergeRule { operator, is_whole: &is_whole });
-        let is_hidden_or_fenced = |key: &[u8]| is_fenced(key) || is_hidden(key);
+        let is_hidden_or_fenced = |key: &[u8]| is_fenced(key) || newer_versions::exist(plan, &family.view(), key);
         let filters = filter.map(|filter| FilterRule { filter, is_hidden: &is_hidden_or_fenced });
         let pass = PassOptions {
             carried,
@@ -756,23 +757,6 @@ fn bound_key(bound: &Bound<Vec<u8>>) -> Option<&[u8]> {
 fn find_inputs(levels: &TableLevels, plan: &CompactionPlan) -> Vec<Input> {
     let numbers = plan.inputs.iter().flat_map(|(level, numbers)| numbers.iter().map(move |number| (*level, *number)));
     numbers.filter_map(|(level, number)| Some((level, levels.get(level, number)?.clone()))).collect()
-}
-
-/// Returns true if a newer version of a key than the plan's inputs may exist in the memtables or upper levels. `view`
-/// is not older than the plan. One case is not detected: a commit that took its time before the value expired, and is
-/// delayed until this pass has processed its key.
-///
-/// This is no read (`reads/search.rs`): it ends above the output level, skips the plan's own inputs, and opens no
-/// table, because it asks only whether a version may exist. `merge_once` asks for lost ranges (`is_fenced`).
-fn is_hidden(plan: &CompactionPlan, view: &View, key: &[u8]) -> bool {
-    let mut generations = view.memtables();
-    if generations.any(|generation| generation.memtable.get(key, MAX_SEQNO, &mut |_| {})) {
-        return true;
-    }
-    let above = (1..plan.output_level).filter_map(|level| view.levels.find(level, key));
-    let is_input =
-        |table: &Arc<TableHandle>| plan.inputs.iter().any(|(_, numbers)| numbers.contains(&table.meta().number));
-    view.levels.newest_holding(key).chain(above).any(|table| !is_input(table))
 }
 
 /// Returns a space compaction for a settling family, or the plan of `stale`. Returns `None` if the family was flushed

@@ -3,6 +3,7 @@
 //! ```text
 //! compact.rs      `Compactor`: merges and drops tables
 //! compact_chosen.rs compactions of tables that a caller has chosen
+//! newer_versions.rs looks for newer versions of a key above the inputs of a compaction
 //! pick_cache.rs   the next compaction of each family whose tables have not changed
 //! expire.rs       drops expired tables by an edit alone
 //! range_deletes.rs retires range deletes that no table needs
@@ -24,6 +25,7 @@ pub(super) mod flush;
 pub(super) mod job_lock;
 pub(super) mod level0;
 mod log_lane;
+mod newer_versions;
 mod pick_cache;
 mod prepopulate;
 pub(super) mod quarantine;
