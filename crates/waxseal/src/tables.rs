@@ -84,9 +84,12 @@ impl ColumnFamily {
     ///
     /// If no current value has the item, or a [compaction filter](crate::CompactionFilter) removes it from all values,
     /// `files_with` then finds no table, unless a snapshot sees an older version. This holds also for old versions
-    /// below newer ones or deletes: tables that still have the item are merged with the newer records of their keys. Beside
-    /// other threads that write, a compaction that began before may still write such a table after that: look again, and
-    /// repeat the call. Errors: `Invalid` for a quarantined table.
+    /// below newer ones or deletes: tables that still have the item are merged with the newer records of their keys.
+    ///
+    /// Beside other threads that write, this holds for all records that were written before the call, those included that
+    /// are overwritten or deleted meanwhile. It also holds for the outputs of compactions that began before. A merge
+    /// operand that is written meanwhile makes a new value of an old one, which may have the item. Errors: `Invalid` for a
+    /// quarantined table.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {

@@ -144,6 +144,52 @@ fn purge_beside(cf: &ColumnFamily, mut meanwhile: impl FnMut(&str)) {
     });
 }
 
+/// A writer overwrites a value while the filter judges it, so that this compaction keeps it: the newer version is flushed
+/// and merged with it.
+#[test]
+fn an_item_is_purged_from_values_that_are_overwritten_meanwhile() {
+    let db = Db::memory().unwrap();
+    let cf = db.create_column_family("rows", CfOptions { compaction_filter: None, ..options() }).unwrap();
+    fill(&db, &cf, &[("a", "x,y"), ("b", "x,z")]);
+    let mut judged = Vec::new();
+    purge_beside(&cf, |key| {
+        judged.push(key.to_owned());
+        cf.put(key, "w").unwrap();
+    });
+    assert!(judged.len() >= 2, "{judged:?}");
+    assert_eq!((found(&cf, "x"), cf.get("a").unwrap().unwrap()), (args(&[]), "w".as_bytes().into()));
+    assert_eq!(cf.get("b").unwrap().unwrap(), "w");
+}
+
+/// The compaction has chosen its table and stops at its first key: other keys of the table are overwritten and deleted
+/// before they are merged. The values are in the table, or are moved out of a blob file.
+#[test]
+fn an_item_is_purged_from_a_table_whose_keys_are_overwritten_after_its_choice() {
+    for large_value_bytes in [1 << 20, 100] {
+        let db = Db::memory().unwrap();
+        let of = CfOptions { compaction_filter: None, large_value_bytes, ..options() };
+        let cf = db.create_column_family("rows", of).unwrap();
+        let large = |ids: &str| format!("{ids},{}", "y".repeat(200));
+        for key in ["a", "b", "c", "d"] {
+            cf.put(key, large("x")).unwrap();
+        }
+        cf.compact().unwrap();
+        let mut judged = Vec::new();
+        purge_beside(&cf, |key| {
+            if judged.is_empty() {
+                cf.put("b", large("z")).unwrap();
+                cf.delete("c").unwrap();
+            }
+            judged.push(key.to_owned());
+        });
+        assert_eq!(judged[0], "a");
+        assert_eq!(found(&cf, "x"), args(&[]));
+        let all = ["a", "b", "c", "d"].map(|key| cf.get(key).unwrap().map(|value| value.to_vec()));
+        let rest = |value: String| Some(value.into_bytes());
+        assert_eq!(all, [rest("y".repeat(200)), rest(large("z")), None, rest("y".repeat(200))]);
+    }
+}
+
 /// A flush writes a table over the whole range of keys while the filter judges a value. It has no newer version of the
 /// key, so the value is filtered.
 #[test]
@@ -249,39 +295,50 @@ fn a_deleted_item_is_gone_without_a_filter() {
     assert_eq!((found(&cf, "x"), found(&cf, "z")), (args(&[]), args(&["b"])));
 }
 
+/// The other compaction writes its output while the purge waits for it. A writer may then overwrite each value that the
+/// filter judges.
 #[test]
 fn a_filter_reaches_the_output_of_a_compaction_that_began_before_it() {
-    let db = Db::memory().unwrap();
-    let ((begins, has_begun), (filters, has_filtered)) = (channel(), channel());
-    let (begins, has_filtered) = (Mutex::new(begins), Mutex::new(has_filtered));
-    let old = TableProperty::new("columns", move |key, value, add| {
-        if key == b"b" {
-            begins.lock().unwrap().send(())?;
-            has_filtered.lock().unwrap().recv_timeout(MOST)?;
-        }
-        value.split(|byte| *byte == b',').for_each(add);
-        Ok(())
-    });
-    let of = CfOptions { table_properties: vec![columns()], ..CfOptions::default() };
-    let cf = db.create_column_family("rows", of).unwrap();
-    fill(&db, &cf, &[("b", "x,y")]);
-    cf.compact().unwrap();
-    let bottom = cf.tables().unwrap()[0].number;
-    fill(&db, &cf, &[("a", "x,y")]);
-    cf.set_functions(None, vec![old]).unwrap();
-    std::thread::scope(|scope| {
-        let running = scope.spawn(|| cf.compact_files([bottom]));
-        has_begun.recv_timeout(MOST).unwrap();
-        let filters = Mutex::new(filters);
-        let filter = CompactionFilter::new("without x", move |_, _| {
-            let _ = filters.lock().unwrap().send(()); // the other compaction goes on, or has ended
-            Ok(FilterDecision::Change(b"y".to_vec()))
+    for overwrites in [false, true] {
+        let db = Db::memory().unwrap();
+        let ((begins, has_begun), (filters, has_filtered)) = (channel(), channel());
+        let (begins, has_filtered) = (Mutex::new(begins), Mutex::new(has_filtered));
+        let old = TableProperty::new("columns", move |key, value, add| {
+            if key == b"b" {
+                begins.lock().unwrap().send(())?;
+                has_filtered.lock().unwrap().recv_timeout(MOST)?;
+            }
+            value.split(|byte| *byte == b',').for_each(add);
+            Ok(())
         });
-        cf.set_functions(Some(filter), vec![columns()]).unwrap();
-        cf.compact_with("columns", "x").unwrap();
-        running.join().unwrap().unwrap();
-    });
-    assert_eq!((found(&cf, "x"), found(&cf, "y")), (args(&[]), args(&["a", "b"])));
+        let of = CfOptions { table_properties: vec![columns()], ..CfOptions::default() };
+        let cf = db.create_column_family("rows", of).unwrap();
+        fill(&db, &cf, &[("b", "x,y")]);
+        cf.compact().unwrap();
+        let bottom = cf.tables().unwrap()[0].number;
+        fill(&db, &cf, &[("a", "x,y")]);
+        cf.set_functions(None, vec![old]).unwrap();
+        std::thread::scope(|scope| {
+            let running = scope.spawn(|| cf.compact_files([bottom]));
+            has_begun.recv_timeout(MOST).unwrap();
+            let (filters, writer) = (Mutex::new(filters), cf.clone());
+            let filter = CompactionFilter::new("without x", move |key, _| {
+                let _ = filters.lock().unwrap().send(()); // the other compaction goes on, or has ended
+                if overwrites {
+                    writer.put(key, "w").map_err(|error| error.to_string())?;
+                }
+                Ok(FilterDecision::Change(b"y".to_vec()))
+            });
+            cf.set_functions(Some(filter), vec![columns()]).unwrap();
+            cf.compact_with("columns", "x").unwrap();
+            running.join().unwrap().unwrap();
+        });
+        assert_eq!(found(&cf, "x"), args(&[]));
+        let expected: &[u8] = if overwrites { b"w" } else { b"y" };
+        for key in ["a", "b"] {
+            assert_eq!(cf.get(key).unwrap().unwrap(), expected);
+        }
+    }
 }
 
 /// The blob file that commits write into collects items by the functions that the family had when it was begun.

@@ -409,10 +409,10 @@ impl Db {
 
     /// Flushes a family, then compacts the tables that `files_with` finds, as `compact_tables` does. The values in blob
     /// files that may have the item are moved into new files, so that none of the old files is left, unless a value
-    /// cannot be read. Tables that still may have the item are merged with the newer records of their keys. Errors: `Invalid` for a quarantined table.
+    /// cannot be read. Tables that still may have the item are merged with the newer records of their keys, those
+    /// included that are written meanwhile. Errors: `Invalid` for a quarantined table.
     pub fn compact_with(&self, family: &Family, property: &str, item: &[u8]) -> Result<()> {
         let (inner, _) = self.writable()?;
-        inner.flusher().flush_all(|other| other == family)?;
         inner.compactor.compact_with(family, property, item, &|| inner.step_any())
     }
 

@@ -11,20 +11,28 @@ use crate::db::state::family::{Family, TableHandle, View};
 use crate::error::{Error, Result};
 use crate::names::StoreFileName;
 use crate::planted;
+use crate::record::Seqno;
 use crate::version::TableMeta;
 
 /// How often a caller's compaction looks for tables that still point into the blob files that it empties: compactions that
 /// ran when it began write such tables.
 const COLLECTING_ROUNDS: usize = 3;
 
-/// Number of searches for an item: the tables that the first one finds are compacted, those that the second one finds are
-/// merged with all newer records. The first round has waited for the compactions before it.
+/// Number of searches for an item whose tables are compacted by themselves. The first search finds the inputs of the
+/// compactions that began before, perhaps with other functions, and waits for them. The second one finds their outputs.
 const SEARCHES: usize = 2;
 
-/// The tables that may have an item of a property, and the ids of the blob files that may have it.
+/// The tables that may have an item of a property in a record up to some seqno, and the ids of all blob files that may
+/// have it. A blob file may have it in a value that no table points to any more.
 struct FilesWith {
     tables: Vec<Arc<TableMeta>>,
     values: BTreeSet<Uid>,
+}
+
+impl FilesWith {
+    fn is_empty(&self) -> bool {
+        self.tables.is_empty() && self.values.is_empty()
+    }
 }
 
 impl Compactor {
@@ -49,9 +57,10 @@ impl Compactor {
 
     /// Compacts the tables that may have an item, and moves all values out of the blob files that may have it.
     ///
-    /// Two kinds of tables can still have an item that no current record has: those of compactions that began with other
-    /// functions, and tables of old versions whose newer records, or tombstones, are in other tables. These are merged with
-    /// the newer records of their keys.
+    /// After the first searches a compaction with the current functions has judged every record that was written before
+    /// the call. Such a record still has the item only if a newer version of its key, or a tombstone, hid it from the
+    /// filter. The newer records are flushed and merged with it, whatever the filter says of them. So the call ends beside
+    /// writers that overwrite their keys, or add the item again.
     pub(in crate::db) fn compact_with(
         &self,
         family: &Family,
@@ -59,27 +68,38 @@ impl Compactor {
         item: &[u8],
         step: &dyn Fn() -> bool,
     ) -> Result<()> {
-        for round in 0..SEARCHES {
-            let FilesWith { tables, values } = files_with(&*family.open_view()?, property, item)?;
-            if tables.is_empty() {
-                break;
-            }
-            let mut numbers = Vec::new();
-            for table in tables {
-                match round {
-                    0 => numbers.push(table.number),
-                    _ => {
-                        let bounds = [&table.smallest, &table.largest].map(|key| Bound::Included(key.clone()));
-                        self.compact_range(family, &bounds.into(), step)?;
-                    }
-                }
-            }
-            for _ in 0..COLLECTING_ROUNDS {
-                self.compact_each(family, &numbers, &values, step)?;
-                let view = family.open_view()?;
-                let tables = view.levels.iter().flat_map(|level| level.tables()).map(|table| table.meta());
-                numbers = tables.filter(|meta| points_into(meta, &values)).map(|meta| meta.number).collect();
-            }
+        let through = self.flusher().flush_all(|other| other == family)?;
+        let search = || files_with(&*family.open_view()?, (property, item), through);
+        for _ in 0..SEARCHES {
+            let FilesWith { tables, values } = search()?;
+            let numbers = tables.iter().map(|table| table.number).collect();
+            self.empty_files(family, numbers, &values, step)?;
+        }
+        if search()?.is_empty() {
+            return Ok(());
+        }
+        self.flusher().flush_all(|other| other == family)?;
+        for table in search()?.tables {
+            let bounds = [&table.smallest, &table.largest].map(|key| Bound::Included(key.clone()));
+            self.compact_range(family, &bounds.into(), step)?;
+        }
+        // Values of hidden records may have been collected into other blob files meanwhile.
+        self.empty_files(family, Vec::new(), &search()?.values, step)
+    }
+
+    /// Compacts tables, and moves all values out of these blob files.
+    fn empty_files(
+        &self,
+        family: &Family,
+        mut numbers: Vec<u64>,
+        values: &BTreeSet<Uid>,
+        step: &dyn Fn() -> bool,
+    ) -> Result<()> {
+        for _ in 0..COLLECTING_ROUNDS {
+            self.compact_each(family, &numbers, values, step)?;
+            let view = family.open_view()?;
+            let tables = view.levels.iter().flat_map(|level| level.tables()).map(|table| table.meta());
+            numbers = tables.filter(|meta| points_into(meta, values)).map(|meta| meta.number).collect();
         }
         Ok(())
     }
@@ -119,11 +139,12 @@ impl Compactor {
     }
 }
 
-/// Finds the files of a view that may have an item of a property.
-fn files_with(view: &View, property: &str, item: &[u8]) -> Result<FilesWith> {
+/// Finds the files of a view that may have an item of a property: the tables with records up to `through`, and the blob
+/// files of all tables.
+fn files_with(view: &View, (property, item): (&str, &[u8]), through: Seqno) -> Result<FilesWith> {
     let mut found = FilesWith { tables: Vec::new(), values: BTreeSet::new() };
     for table in view.levels.iter().flat_map(|level| level.tables()) {
-        if may_have_item(table, property, item)? {
+        if table.meta().oldest_seqno() <= through && may_have_item(table, property, item)? {
             found.tables.push(table.meta().clone());
         }
         let files = table.meta().values.iter().map(|values| &values.file);
