@@ -69,6 +69,93 @@ static void changes_are_read_in_order(void) {
     CHECK_OK(waxseal_changes_destroy(changes));
 }
 
+/* The next change, which must be there. */
+static waxseal_change_t next_of(waxseal_changes_t *changes) {
+    waxseal_change_t change;
+    memset(&change, 0, sizeof change);
+    CHECK_OK(waxseal_changes_next(changes, 0, &change, &error));
+    return change;
+}
+
+static void changes_tell_who_wrote_and_when_values_expire(void) {
+    const uint64_t until = UINT64_C(4102444800000000);
+    waxseal_family_t *family, *sums = NULL, *users = NULL;
+    waxseal_db_t *db = memory_store(&family);
+    waxseal_family_options_t *options = NULL;
+    waxseal_write_options_t *write = NULL;
+    waxseal_session_t *alice = NULL;
+    waxseal_changes_t *changes;
+    waxseal_change_t change;
+    uint64_t before;
+    CHECK_OK(waxseal_family_options_create(&options, &error));
+    CHECK_OK(waxseal_family_options_set_merge_operator(options, WAXSEAL_MERGE_APPEND, LIT(","), &error));
+    CHECK_OK(waxseal_family_create(db, LIT("sums"), options, &sums, &error));
+    CHECK_OK(waxseal_family_options_destroy(options));
+    CHECK_OK(waxseal_session_open(db, LIT("alice"), NULL, 0, &alice, &error));
+    CHECK_OK(waxseal_session_family_create(alice, LIT("users"), NULL, &users, &error));
+    CHECK_OK(waxseal_register(alice, LIT("users"), LIT("Row.Update"), NULL, NULL, &error));
+    changes = reader(db, cursor(db), WAXSEAL_CHANGES_VISIBLE);
+    CHECK_OK(waxseal_merge(sums, LIT("k"), LIT("m"), &error));
+    CHECK_OK(waxseal_write_options_create(&write, &error));
+    CHECK_OK(waxseal_write_options_set_expiry(write, until));
+    CHECK_OK(waxseal_put_with(family, write, LIT("e"), LIT("1"), &error));
+    CHECK_OK(waxseal_write_options_destroy(write));
+    CHECK_OK(waxseal_put(users, LIT("john"), LIT("33"), &error));
+    CHECK_OK(waxseal_delete_range(family, LIT("a"), LIT("b"), &error));
+    CHECK_OK(waxseal_family_drop(db, LIT("sums"), &error));
+    change = next_of(changes);
+    before = change.seqno;
+    CHECK(change.seqno > 0 && change.session == 0 && change.expires_micros == 0 && change.ends_commit);
+    CHECK_NUMBER(WAXSEAL_CHANGE_MERGE, change.operation);
+    CHECK_BYTES("sums", change.family);
+    CHECK_BYTES("wax.bytewise", change.order);
+    CHECK_BYTES("k", change.key);
+    CHECK_BYTES("m", change.value);
+    change = next_of(changes);
+    CHECK(change.seqno > before);
+    CHECK_BYTES("e", change.key);
+    CHECK_NUMBER(until, change.expires_micros);
+    before = change.seqno;
+    change = next_of(changes);
+    CHECK(change.seqno > before);
+    CHECK_BYTES("john", change.key);
+    CHECK(change.session > 0 && change.expires_micros == 0);
+    change = next_of(changes);
+    CHECK_NUMBER(WAXSEAL_CHANGE_DELETE_RANGE, change.operation);
+    CHECK_BYTES("a", change.key);
+    CHECK_BYTES("b", change.value);
+    change = next_of(changes);
+    CHECK_NUMBER(WAXSEAL_CHANGE_DROP_FAMILY, change.operation);
+    CHECK_BYTES("sums", change.family);
+    CHECK(change.key.data == NULL && change.value.data == NULL && !change.has_seal);
+    CHECK_OK(waxseal_changes_destroy(changes));
+    CHECK_OK(waxseal_session_destroy(alice));
+    CHECK_OK(waxseal_family_destroy(users));
+    CHECK_OK(waxseal_family_destroy(sums));
+    end_store(db, family);
+}
+
+static void a_copy_tells_where_it_branched(void) {
+    waxseal_family_t *family = NULL, *its = NULL;
+    waxseal_db_t *db = NULL, *copy = NULL;
+    waxseal_bytes_t *position = NULL;
+    char path[4096];
+    const char *at;
+    CHECK_OK(waxseal_open(STR(fresh_path()), NULL, &db, &error));
+    CHECK_OK(waxseal_family_open(db, LIT("default"), &family, &error));
+    CHECK_OK(waxseal_put(family, LIT("a"), LIT("1"), &error));
+    at = cursor(db);
+    strcpy(path, fresh_path());
+    CHECK_OK(waxseal_checkpoint(db, STR(path), &error));
+    CHECK_OK(waxseal_open(STR(path), NULL, &copy, &error));
+    CHECK_OK(waxseal_change_branch(copy, &position, &error));
+    CHECK_BYTES(at, waxseal_bytes_slice(position));
+    CHECK_OK(waxseal_bytes_destroy(position));
+    CHECK_OK(waxseal_family_open(copy, LIT("default"), &its, &error));
+    end_store(copy, its);
+    end_store(db, family);
+}
+
 /* Applies all changes that are there, each commit whole. */
 static void follow(waxseal_changes_t *changes, waxseal_db_t *follower, waxseal_family_t *family) {
     waxseal_batch_t *batch = NULL;
@@ -146,6 +233,8 @@ static void positions_that_cannot_be_read_are_refused(void) {
 
 int main(void) {
     RUN(changes_are_read_in_order);
+    RUN(changes_tell_who_wrote_and_when_values_expire);
+    RUN(a_copy_tells_where_it_branched);
     RUN(a_follower_has_the_digest_of_its_source);
     RUN(positions_that_cannot_be_read_are_refused);
     return done();

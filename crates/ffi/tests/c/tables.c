@@ -160,6 +160,16 @@ static size_t tables_with(waxseal_family_t *family, const char *item) {
     return count;
 }
 
+static size_t tables_in_level_0(waxseal_family_t *family) {
+    waxseal_tables_t *tables = NULL;
+    waxseal_table_file_t table;
+    size_t count = 0;
+    CHECK_OK(waxseal_tables(family, &tables, &error));
+    for (size_t at = 0; waxseal_tables_get(tables, at, &table) == WAXSEAL_OK; at++) count += table.level == 0;
+    CHECK_OK(waxseal_tables_destroy(tables));
+    return count;
+}
+
 static void tables_are_found_by_their_properties(void) {
     waxseal_family_t *family = NULL, *other = NULL;
     waxseal_db_t *db = memory_store(&other);
@@ -170,6 +180,7 @@ static void tables_are_found_by_their_properties(void) {
     CHECK_FAILS(WAXSEAL_INVALID, waxseal_family_options_add_table_property(options, LIT("first"), NULL, &unused, property_ends,
                                                                           &error));
     CHECK_NUMBER(-1, unused);
+    CHECK_OK(waxseal_family_options_set_level0_tables(options, 64)); /* only calls compact */
     CHECK_OK(waxseal_family_options_add_table_property(options, LIT("first"), first_byte, &calls, property_ends, &error));
     CHECK_OK(waxseal_family_create(db, LIT("with properties"), options, &family, &error));
     CHECK_OK(waxseal_family_options_destroy(options));
@@ -185,7 +196,10 @@ static void tables_are_found_by_their_properties(void) {
     CHECK_OK(waxseal_put(family, LIT("d"), LIT("!"), &error));
     CHECK_OK(waxseal_flush(db, &error));
     CHECK(tables_with(family, "x") == 3 && tables_with(family, "z") == 2);
+    CHECK_OK(waxseal_compact_with(family, LIT("first"), LIT("q"), &error));
+    CHECK_NUMBER(2, tables_in_level_0(family)); /* those without the property */
     CHECK_OK(waxseal_compact_with(family, LIT("first"), LIT("x"), &error));
+    CHECK_NUMBER(1, tables_in_level_0(family)); /* of `y` */
     CHECK_FAILS(WAXSEAL_INVALID, waxseal_compact_with(family, LIT("\xff"), LIT("x"), &error));
     CHECK(tables_with(family, "x") >= 1 && tables_with(family, "y") >= 1);
     CHECK_FAILS(WAXSEAL_INVALID, waxseal_property_add_item((const uint8_t *)"x", 1, &error));
