@@ -10,7 +10,7 @@ use std::ops::Range;
 use waxseal::Batch;
 
 use crate::content::{
-    MAX_FILLED, copy_padded, fill_holes, next_data, next_hole, pieces, read_at, read_piece, too_many_holes,
+    MAX_FILLED, Piece, copy_padded, fill_holes, next_data, next_hole, pieces, read_at, read_piece, too_many_holes,
     visit_stored,
 };
 use crate::digest::{Digest, without_trailing_zeros};
@@ -27,8 +27,8 @@ use crate::records::{ContentId, chunk_key, reclaim_key, reclaim_value};
 /// The id of a content that gets its id at the next flush.
 const UNASSIGNED: ContentId = 0;
 
-/// A range of at most this many chunks is deleted chunk by chunk.
-const POINT_DELETES: u32 = 16;
+/// A range with at most this many stored chunks is deleted chunk by chunk.
+const POINT_DELETES: usize = 16;
 
 /// The state of one open file.
 pub(crate) struct FileState {
@@ -41,8 +41,8 @@ pub(crate) struct FileState {
     changed: BTreeMap<u32, ChangedChunk>,
     /// The sum of the memory of `changed`.
     changed_bytes: usize,
-    /// Committed chunks from this number on were cut off.
-    cut: Option<u32>,
+    /// The numbers of committed chunks that were cut off or zeroed. The next flush deletes them.
+    dropped: Holes,
     is_changed: bool,
     /// One more than the number of times that changes were committed or discarded.
     generation: u64,
@@ -89,7 +89,7 @@ impl FileState {
             committed: entry,
             changed: BTreeMap::new(),
             changed_bytes: 0,
-            cut: None,
+            dropped: Holes::default(),
             is_changed: false,
             generation: 1,
             pin,
@@ -188,8 +188,11 @@ impl FileState {
         }
         let end = offset.checked_add(bytes.len() as u64).ok_or_else(beyond_all_files)?;
         let (chunk_bytes, before) = (self.chunks().chunk_bytes, self.count());
-        let after = chunk_count(end, chunk_bytes)?;
-        self.check_holes(chunk_count(offset + 1, chunk_bytes)? - 1..after, after)?;
+        let (first, after) = (chunk_count(offset + 1, chunk_bytes)? - 1, chunk_count(end, chunk_bytes)?);
+        self.check_holes(|holes| {
+            holes.insert(before, after);
+            holes.remove(first, after);
+        })?;
         for piece in pieces(chunk_bytes, offset, bytes.len()).take_while(|piece| piece.number < before) {
             self.load(families, piece.number)?;
         }
@@ -213,8 +216,8 @@ impl FileState {
     /// Sets the length. A longer file ends in zeros. A shorter one loses the rest, which costs a read of its chunks or
     /// of those that stay, whichever are fewer, for the digest.
     pub(crate) fn set_len(&mut self, families: &Families, size: u64, now: i64) -> Result<()> {
-        let count = chunk_count(size, self.chunks().chunk_bytes)?;
-        self.check_holes(0..0, count)?;
+        let (before, after) = (self.count(), chunk_count(size, self.chunks().chunk_bytes)?);
+        self.check_holes(|holes| holes.insert(before, after))?;
         match size {
             _ if size >= self.size() => self.grow(size)?,
             0 => self.clear(),
@@ -224,16 +227,61 @@ impl FileState {
         Ok(())
     }
 
-    /// Checks that a flush can fill the holes that an entry cannot list, after a write to some chunks of a file with
-    /// `count` chunks. Errors: `TooLarge`.
-    fn check_holes(&mut self, written: Range<u32>, count: u32) -> Result<()> {
-        let before = self.count();
+    /// Makes the bytes of a range zeros, as far as the file has them. Chunks that the range covers become a hole, which
+    /// costs a read of them or of all other chunks, whichever are fewer, for the digest. Then makes the file at least
+    /// `len` bytes long. After an error nothing is changed.
+    pub(crate) fn zero(&mut self, families: &Families, range: Range<u64>, len: u64, now: i64) -> Result<()> {
+        let size = self.size();
+        let start = range.start.min(size);
+        let end = range.end.min(size).max(start);
+        if start == end && len <= size {
+            return Ok(());
+        }
+        let (chunk_bytes, before) = (self.chunks().chunk_bytes, self.count());
+        let after = chunk_count(len.max(size), chunk_bytes)?;
+        let (covered, edges) = covered_chunks(chunk_bytes, start..end, size);
+        self.check_holes(|holes| {
+            holes.insert(before, after);
+            holes.insert(covered.start, covered.end);
+        })?;
+        let digest = self.digest_without(families, &covered, before)?;
+        let holes = &self.chunks().holes;
+        let edges: Vec<Piece> = edges.filter(|piece| !holes.contains(piece.number)).collect();
+        for piece in &edges {
+            self.load(families, piece.number)?;
+        }
+        for Piece { number, from, length, .. } in edges {
+            let bytes = &mut self.load(families, number)?.bytes;
+            let end = bytes.len().min(from + length);
+            bytes[from.min(end)..end].fill(0);
+        }
+        self.drop_chunks(covered);
+        self.current.metadata.digest = digest;
+        if len > size {
+            self.grow(len)?;
+        }
+        self.touch(now);
+        Ok(())
+    }
+
+    /// Makes a hole of chunks. The caller has computed the digest without them.
+    fn drop_chunks(&mut self, chunks: Range<u32>) {
+        let numbers: Vec<u32> = self.changed.range(chunks.clone()).map(|(number, _)| *number).collect();
+        for chunk in numbers.iter().filter_map(|number| self.changed.remove(number)) {
+            self.changed_bytes -= chunk.memory();
+        }
+        self.chunks().holes.insert(chunks.start, chunks.end);
+        self.dropped.insert(chunks.start, chunks.end);
+    }
+
+    /// Checks that a flush can fill the holes that an entry cannot list, after a change of two holes at most. Errors:
+    /// `TooLarge`.
+    fn check_holes(&mut self, change: impl FnOnce(&mut Holes)) -> Result<()> {
         if !self.chunks().holes.is_nearly_full() {
             return Ok(());
         }
         let mut holes = self.chunks().holes.clone();
-        holes.insert(before, count);
-        holes.remove(written.start, written.end);
+        change(&mut holes);
         match holes.beyond_limit() <= MAX_FILLED {
             true => Ok(()),
             false => Err(too_many_holes()),
@@ -294,41 +342,39 @@ impl FileState {
         *self.chunks() = Chunks { id: UNASSIGNED, chunk_bytes, holes: Holes::default() };
         self.changed.clear();
         self.changed_bytes = 0;
-        self.cut = None;
+        self.dropped = Holes::default();
         (self.current.metadata.size, self.current.metadata.digest) = (0, Digest::default());
     }
 
     fn shorten(&mut self, families: &Families, size: u64) -> Result<()> {
         let chunk_bytes = self.chunks().chunk_bytes;
         let (kept, before) = (chunk_count(size, chunk_bytes)?, self.count());
-        let digest = self.digest_of_first(families, kept, before)?;
+        let digest = self.digest_without(families, &(kept..before), before)?;
         let tail = (size % u64::from(chunk_bytes)) as usize;
         if tail > 0 && !self.chunks().holes.contains(kept - 1) {
             // Bytes behind the end must not come back when the file grows again.
             self.load(families, kept - 1)?.bytes.truncate(tail);
         }
-        let dropped = self.changed.split_off(&kept);
-        self.changed_bytes -= dropped.values().map(ChangedChunk::memory).sum::<usize>();
+        self.drop_chunks(kept..before);
         self.chunks().holes.truncate(kept);
-        self.cut = Some(self.cut.unwrap_or(u32::MAX).min(kept));
         (self.current.metadata.size, self.current.metadata.digest) = (size, digest);
         Ok(())
     }
 
-    /// Returns the sum of the committed digests of the first chunks, out of `count` that are counted now.
-    fn digest_of_first(&mut self, families: &Families, kept: u32, count: u32) -> Result<Digest> {
-        let stored = |holes: &Holes, start: u32, end: u32| {
-            let runs: Vec<(u32, u32)> = holes.stored_runs(count).collect();
-            runs.into_iter().map(move |(from, to)| (from.max(start), to.min(end))).filter(|(from, to)| from < to)
+    /// Returns the sum of the committed digests of all chunks but some, out of `count` that are counted now.
+    fn digest_without(&mut self, families: &Families, dropped: &Range<u32>, count: u32) -> Result<Digest> {
+        let stored: Vec<(u32, u32)> = self.chunks().holes.stored_runs(count).collect();
+        let stored_in = |range: Range<u32>| {
+            let runs = stored.iter().map(move |(from, to)| *from.max(&range.start)..*to.min(&range.end));
+            runs.filter(|run| !run.is_empty())
         };
-        let length = |runs: &[(u32, u32)]| runs.iter().map(|(from, to)| u64::from(to - from)).sum::<u64>();
-        let holes = self.chunks().holes.clone();
-        let first: Vec<_> = stored(&holes, 0, kept).collect();
-        let rest: Vec<_> = stored(&holes, kept, count).collect();
-        let is_rest_shorter = length(&rest) <= length(&first);
+        let length = |runs: &[Range<u32>]| runs.iter().map(|run| run.len() as u64).sum::<u64>();
+        let lost: Vec<_> = stored_in(dropped.clone()).collect();
+        let kept: Vec<_> = stored_in(0..dropped.start).chain(stored_in(dropped.end..count)).collect();
+        let is_lost_shorter = length(&lost) <= length(&kept);
         let (runs, mut digest) =
-            if is_rest_shorter { (rest, self.current.metadata.digest) } else { (first, Digest::default()) };
-        for number in runs.into_iter().flat_map(|(from, to)| from..to) {
+            if is_lost_shorter { (lost, self.current.metadata.digest) } else { (kept, Digest::default()) };
+        for number in runs.into_iter().flatten() {
             let own = match self.changed.get(&number) {
                 Some(chunk) => chunk.before,
                 None => {
@@ -336,7 +382,7 @@ impl FileState {
                     visit_stored(families.latest(), (id, chunk_bytes), number, |bytes| Digest::of_chunk(number, bytes))?
                 }
             };
-            if is_rest_shorter {
+            if is_lost_shorter {
                 digest -= own;
             } else {
                 digest += own;
@@ -415,21 +461,7 @@ impl FileState {
         if chunks.id == UNASSIGNED {
             chunks.id = ids.next(families)?;
         }
-        if let (Some(cut), Some((id, count))) = (self.cut, self.committed.stored_content())
-            && id == chunks.id
-            && cut < count
-        {
-            match count - cut {
-                few if few <= POINT_DELETES => {
-                    for number in cut..count {
-                        batch.delete(&families.chunks, chunk_key(id, number));
-                    }
-                }
-                _ => {
-                    batch.delete_range(&families.chunks, chunk_key(id, cut)..chunk_key(id, count));
-                }
-            }
-        }
+        self.delete_dropped(families, batch, chunks.id)?;
         let mut digest = self.current.metadata.digest;
         for (number, chunk) in &self.changed {
             let span = size.saturating_sub(u64::from(*number) * u64::from(chunks.chunk_bytes));
@@ -450,6 +482,27 @@ impl FileState {
         Ok((Content::Chunks(chunks), digest))
     }
 
+    /// Deletes the records of chunks that the content has lost.
+    fn delete_dropped(&self, families: &Families, batch: &mut Batch, id: ContentId) -> Result<()> {
+        let Content::Chunks(before) = self.committed.content()? else { return Ok(()) };
+        if before.id != id {
+            return Ok(()); // the reclaimer deletes all of it
+        }
+        let count = chunk_count(self.committed.metadata.size, before.chunk_bytes)?;
+        for (start, end) in self.dropped.runs().map(|(start, end)| (start, end.min(count))) {
+            let few: Vec<u32> = before.holes.stored_in(start..end).take(POINT_DELETES + 1).collect();
+            match few.len() <= POINT_DELETES {
+                true => few.iter().for_each(|number| {
+                    batch.delete(&families.chunks, chunk_key(id, *number));
+                }),
+                false => {
+                    batch.delete_range(&families.chunks, chunk_key(id, start)..chunk_key(id, end));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Forgets the changes since the last commit.
     pub(crate) fn discard(&mut self) {
         self.current = self.committed.clone();
@@ -466,7 +519,7 @@ impl FileState {
 
     fn forget_changes(&mut self) {
         self.changed.clear();
-        (self.changed_bytes, self.cut, self.is_changed) = (0, None, false);
+        (self.changed_bytes, self.dropped, self.is_changed) = (0, Holes::default(), false);
         self.generation += 1;
     }
 }
@@ -474,6 +527,21 @@ impl FileState {
 /// Returns true if a flush puts the content into the entry.
 fn is_inline(chunks: &Chunks, size: u64) -> bool {
     chunks.id == UNASSIGNED && size <= MAX_INLINE_BYTES as u64
+}
+
+/// Returns the chunks that a range of a file covers, and its parts of others: at most two. The last chunk ends with the
+/// file.
+fn covered_chunks(chunk_bytes: u32, range: Range<u64>, size: u64) -> (Range<u32>, impl Iterator<Item = Piece>) {
+    let Range { start, end } = range;
+    let unit = u64::from(chunk_bytes);
+    let after = if end == size { end.div_ceil(unit) } else { end / unit };
+    let first = start.div_ceil(unit).min(after);
+    let edges = match first < after {
+        true => [(start, first * unit), ((after * unit).min(end), end)],
+        false => [(start, end), (end, end)],
+    };
+    let edges = edges.into_iter().flat_map(move |(from, to)| pieces(chunk_bytes, from, (to - from) as usize));
+    (first as u32..after as u32, edges)
 }
 
 fn beyond_all_files() -> Error {

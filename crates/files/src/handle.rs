@@ -1,6 +1,7 @@
 //! Handles of open files.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -331,13 +332,58 @@ impl File {
     /// A shorter file costs a read of the chunks that are cut off or of those that stay, whichever are fewer, unless
     /// the length is 0.
     pub fn set_len(&self, size: u64) -> Result<()> {
+        self.change(|state, now| state.set_len(&self.fs.families, size, now))
+    }
+
+    /// Makes the bytes of a range zeros, and keeps the length: a range beyond the end changes nothing. Chunks that the
+    /// range covers become a hole, whose space the next commit gives back.
+    ///
+    /// Costs a read of the chunks that are covered or of all others, whichever are fewer, and memory for the chunks at the
+    /// ends of the range. Holes cost nothing, however long they are. Errors: as for `write_at`.
+    ///
+    /// ```
+    /// # fn main() -> waxseal_files::Result<()> {
+    /// # let fs = waxseal_files::FileStore::open(&waxseal::Db::memory()?, "files")?;
+    /// fs.write("disk", vec![1; 4 << 20])?;
+    /// let disk = fs.open_with("disk", &waxseal_files::OpenOptions::new().read(true).write(true))?;
+    /// disk.punch_hole(1 << 20..3 << 20)?;
+    /// assert_eq!(disk.next_hole(0), Some(1 << 20));
+    /// assert_eq!(disk.next_data(1 << 20), Some(3 << 20));
+    /// disk.close()?;
+    /// assert_eq!(fs.stat("disk")?.allocated, 2 << 20);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn punch_hole(&self, range: Range<u64>) -> Result<()> {
+        self.zero(range, 0)
+    }
+
+    /// Makes the bytes of a range zeros as [`punch_hole`](File::punch_hole) does, in a file that is as long as the range
+    /// needs. Errors: as for `write_at`.
+    pub fn zero_range(&self, range: Range<u64>) -> Result<()> {
+        let len = if range.is_empty() { 0 } else { range.end };
+        self.zero(range, len)
+    }
+
+    /// Sets the length if the file is shorter. The new bytes are zeros, in a hole as far as chunks go: no space is
+    /// reserved. Errors: as for `write_at`.
+    pub fn extend_to(&self, size: u64) -> Result<()> {
+        self.zero(0..0, size)
+    }
+
+    fn zero(&self, range: Range<u64>, len: u64) -> Result<()> {
+        self.change(|state, now| state.zero(&self.fs.families, range, len, now))
+    }
+
+    /// Changes the file in memory.
+    fn change(&self, change: impl FnOnce(&mut FileState, i64) -> Result<()>) -> Result<()> {
         self.allow(self.options.is_writing(), "writing")?;
         let now = self.fs.now();
         let mut state = self.file.write();
         self.note_change(&state);
-        let set = state.set_len(&self.fs.families, size, now);
+        let changed = change(&mut state, now);
         self.file.account(&state);
-        set.map_err(|error| self.of_file(error, &state))
+        changed.map_err(|error| self.of_file(error, &state))
     }
 
     /// Commits all changes of the file in one step, with size, times and digest. Changes of other handles are among

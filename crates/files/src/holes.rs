@@ -1,5 +1,7 @@
 //! The chunks of a file that have no record: their bytes are zeros.
 
+use std::ops::Range;
+
 use crate::codec::{Reader, put_varint};
 use crate::error::{Error, Result};
 
@@ -99,6 +101,18 @@ impl Holes {
         starts.zip(ends).filter(|(start, end)| start < end)
     }
 
+    /// Returns the chunks of a range that are in no hole.
+    pub(crate) fn stored_in(&self, range: Range<u32>) -> impl Iterator<Item = u32> + '_ {
+        let first = self.next_stored(range.start);
+        let next = |chunk: &u32| Some(self.next_stored(chunk.saturating_add(1)));
+        std::iter::successors(Some(first), next).take_while(move |chunk| *chunk < range.end)
+    }
+
+    /// Returns the holes in order, end excluded.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.0.iter().copied()
+    }
+
     /// Appends the number of holes, then the distance of each hole from the end of the previous hole, and its length.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         put_varint(out, self.0.len() as u64);
@@ -166,6 +180,9 @@ mod tests {
                 prop_assert_eq!(holes.next_stored(start), (start..).find(|chunk| !model.contains(chunk)).unwrap());
                 let stored: Vec<u32> = holes.stored_runs(END).flat_map(|(start, end)| start..end).collect();
                 prop_assert_eq!(stored, (0..END).filter(|chunk| !model.contains(chunk)).collect::<Vec<_>>());
+                let part: Vec<u32> = (start..end).filter(|chunk| !model.contains(chunk)).collect();
+                prop_assert_eq!(holes.stored_in(start..end).collect::<Vec<_>>(), part);
+                prop_assert_eq!(holes.runs().flat_map(|(start, end)| start..end).collect::<BTreeSet<_>>(), model.clone());
                 let mut bytes = Vec::new();
                 holes.encode(&mut bytes);
                 let mut reader = Reader::new(&bytes);

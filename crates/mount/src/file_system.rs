@@ -14,7 +14,7 @@ use fuser::{
     LockOwner, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty,
     ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
-use rustix::fs::{OFlags, XattrFlags};
+use rustix::fs::{FallocateFlags, OFlags, XattrFlags};
 use rustix::process::{getegid, geteuid};
 use waxseal_files::{
     Error, ErrorKind, File, FileKind, FileStore, Inodes, Metadata, OpenOptions, RenameMode, Result, SetAttributes,
@@ -467,6 +467,34 @@ impl Filesystem for FileSystem {
             _ => {}
         }
         reply.ok();
+    }
+
+    fn fallocate(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        let mode = FallocateFlags::from_bits_retain(mode as u32);
+        let keeps_size = mode.contains(FallocateFlags::KEEP_SIZE);
+        let is_zeroing = match mode.difference(FallocateFlags::KEEP_SIZE) {
+            FallocateFlags::PUNCH_HOLE if keeps_size => true,
+            FallocateFlags::ZERO_RANGE => true,
+            rest if rest.is_empty() => false,
+            _ => return reply.error(Errno::EOPNOTSUPP),
+        };
+        let Some(end) = offset.checked_add(length) else { return reply.error(Errno::EFBIG) };
+        let changed = self.live(handle, |file| match (is_zeroing, keeps_size) {
+            (true, true) => file.punch_hole(offset..end),
+            (true, false) => file.zero_range(offset..end),
+            (false, true) => Ok(()), // no space can be reserved
+            (false, false) => file.extend_to(end),
+        });
+        answer(changed, reply);
     }
 
     fn lseek(&self, _: &Request, inode: INodeNo, handle: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::{CWD, RenameFlags, SeekFrom, XattrFlags};
+use rustix::fs::{CWD, FallocateFlags, RenameFlags, SeekFrom, XattrFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -562,4 +562,63 @@ fn a_killed_mount_leaves_each_file_old_or_new() {
             assert!(is_known, "round {round}, file {file}: {} bytes after version {number}", found.len());
         }
     }
+}
+
+#[test]
+fn ranges_are_zeroed_through_the_mount() {
+    const TERABYTE: u64 = 1 << 40;
+    let tool = Tool::new();
+    let Some(mount) = Mount::writable(&tool) else { return };
+    let at = |name: &str| tool.path("mnt").join(name);
+    let run = |arguments: &[&str], name: &str| {
+        let done = Command::new("fallocate").args(arguments).arg(at(name)).output().unwrap();
+        assert!(done.status.success(), "{arguments:?}: {done:?}");
+    };
+    let mut expected: Vec<u8> = (0..1_000_000u32).map(|number| (number % 251) as u8 + 1).collect();
+    fs::write(at("file"), &expected).unwrap();
+    let file = fs::File::options().read(true).write(true).open(at("file")).unwrap();
+    assert_eq!(fs::read(at("file")).unwrap(), expected, "pages are cached");
+    // Space for more bytes changes nothing that is seen, or extends the file.
+    run(&["--keep-size", "--length", "5000000"], "file");
+    assert_eq!(file.metadata().unwrap().len(), 1_000_000);
+    run(&["--length", "1100000"], "file");
+    expected.resize(1_100_000, 0);
+    assert_eq!(fs::read(at("file")).unwrap(), expected);
+    run(&["--punch-hole", "--offset", "200000", "--length", "500000"], "file");
+    expected[200_000..700_000].fill(0);
+    assert_eq!(fs::read(at("file")).unwrap(), expected);
+    file.sync_all().unwrap();
+    let hole = rustix::fs::seek(&file, SeekFrom::Hole(0)).unwrap();
+    let data = rustix::fs::seek(&file, SeekFrom::Data(hole)).unwrap();
+    assert_eq!((hole, data), (1 << 18, 1 << 19)); // the chunk that the range covers
+    run(&["--zero-range", "--offset", "900000", "--length", "300000"], "file");
+    expected.resize(1_200_000, 0);
+    expected[900_000..].fill(0);
+    run(&["--zero-range", "--keep-size", "--offset", "0", "--length", "2000000"], "file");
+    expected.fill(0);
+    assert_eq!(fs::read(at("file")).unwrap(), expected);
+    file.sync_all().unwrap();
+    assert_eq!(file.metadata().unwrap().blocks(), 0);
+    let refused = [
+        FallocateFlags::COLLAPSE_RANGE,
+        FallocateFlags::INSERT_RANGE,
+        FallocateFlags::UNSHARE_RANGE,
+        FallocateFlags::PUNCH_HOLE,
+    ];
+    for mode in refused {
+        assert_eq!(rustix::fs::fallocate(&file, mode, 0, 4096), Err(Errno::OPNOTSUPP), "{mode:?}");
+    }
+    let reading = fs::File::open(at("file")).unwrap();
+    assert_eq!(rustix::fs::fallocate(&reading, FallocateFlags::empty(), 0, 4096), Err(Errno::BADF));
+    // A range of any length costs what is stored in it.
+    run(&["--length", &TERABYTE.to_string()], "large");
+    let large = fs::File::options().read(true).write(true).open(at("large")).unwrap();
+    large.write_all_at(b"kept", TERABYTE).unwrap();
+    large.write_all_at(b"zeroed", TERABYTE / 2).unwrap();
+    run(&["--punch-hole", "--length", &TERABYTE.to_string()], "large");
+    let data = rustix::fs::seek(&large, SeekFrom::Data(0)).unwrap();
+    assert_eq!((data, large.metadata().unwrap().len()), (TERABYTE, TERABYTE + 4));
+    drop((file, reading, large));
+    assert!(mount.signal(Signal::TERM).success());
+    tool.ok(&["fs", "fsck", &tool.url("")]);
 }

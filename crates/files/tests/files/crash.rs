@@ -38,6 +38,13 @@ const OPERATIONS: &[Operation] = &[
         file.write_at(b"far", 90_000)?;
         file.close()
     }),
+    ("punch a hole", |fs| {
+        let file = fs.open_with("large", &OpenOptions::new().write(true))?;
+        file.punch_hole(4_000..9_000)?;
+        file.punch_hole(12_288..80_000)?;
+        file.write_at(b"again", 13_000)?;
+        file.close()
+    }),
     ("shorten", |fs| fs.truncate("large", 5_000)),
     ("extend", |fs| fs.truncate("large", 50_000)),
     ("make a directory", |fs| fs.mkdir("dir/more")),

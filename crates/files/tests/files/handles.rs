@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use proptest::prelude::*;
+use proptest::test_runner::Config;
 use waxseal_files::{ErrorKind, File, Files, OpenOptions, SetAttributes};
 
 use crate::store::{assert_clean, bytes, fails, memory};
@@ -416,4 +418,126 @@ fn a_handle_lets_a_file_go_that_a_rename_replaces() {
     file.close().unwrap();
     assert_eq!(fs.read("old").unwrap(), b"new");
     assert_clean(&fs);
+}
+
+/// What a handle may do to a file, with a place and a length.
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    Write(usize, usize),
+    SetLen(usize),
+    ExtendTo(usize),
+    Zero(usize, usize),
+    Punch(usize, usize),
+    Flush,
+}
+
+impl Change {
+    fn apply(self, file: &File) {
+        let range = |place: usize, length: usize| place as u64..(place + length) as u64;
+        let changed = match self {
+            Change::Write(place, length) => file.write_at(&bytes(length, 7), place as u64),
+            Change::SetLen(length) => file.set_len(length as u64),
+            Change::ExtendTo(length) => file.extend_to(length as u64),
+            Change::Zero(place, length) => file.zero_range(range(place, length)),
+            Change::Punch(place, length) => file.punch_hole(range(place, length)),
+            Change::Flush => file.flush(),
+        };
+        changed.unwrap();
+    }
+
+    fn model(self, content: &mut Vec<u8>) {
+        let length_now = content.len();
+        match self {
+            Change::Write(place, length) | Change::Zero(place, length) if length > 0 => {
+                content.resize(length_now.max(place + length), 0);
+                let new = if matches!(self, Change::Write(..)) { bytes(length, 7) } else { vec![0; length] };
+                content[place..place + length].copy_from_slice(&new);
+            }
+            Change::SetLen(length) => content.resize(length, 0),
+            Change::ExtendTo(length) => content.resize(length_now.max(length), 0),
+            Change::Punch(place, length) => content[place.min(length_now)..(place + length).min(length_now)].fill(0),
+            _ => {}
+        }
+    }
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    let lengths = [0, 1, 100, 1024, 4095, 4096, 4097, 8192, 12_000, 20_000, 90_000];
+    let number = || prop::sample::select(lengths.to_vec());
+    prop_oneof![
+        3 => (number(), number()).prop_map(|(place, length)| Change::Write(place, length)),
+        1 => number().prop_map(Change::SetLen),
+        1 => number().prop_map(Change::ExtendTo),
+        2 => (number(), number()).prop_map(|(place, length)| Change::Zero(place, length)),
+        3 => (number(), number()).prop_map(|(place, length)| Change::Punch(place, length)),
+        2 => Just(Change::Flush),
+    ]
+}
+
+proptest! {
+    #![proptest_config(Config { cases: 80, ..Config::default() })]
+
+    #[test]
+    fn a_handle_changes_a_file_as_memory(changes in prop::collection::vec(change(), 1..30)) {
+        let fs = memory();
+        let (file, mut expected) = (open(&fs, "file"), Vec::new());
+        for change in changes {
+            change.apply(&file);
+            change.model(&mut expected);
+            prop_assert!(content(&file) == expected, "{:?}", change);
+        }
+        file.close().unwrap();
+        prop_assert!(fs.read("file").unwrap() == expected);
+        assert_clean(&fs);
+    }
+}
+
+#[test]
+fn a_hole_gives_its_space_back() {
+    let fs = memory();
+    let content: Vec<u8> = bytes(40 * 4096 + 5, 1);
+    fs.write("file", &content).unwrap();
+    let (file, chunks) = (open(&fs, "file"), || fs.fsck().unwrap().chunks);
+    let before = fs.stat("file").unwrap();
+    file.punch_hole(4000..2 * 4096 + 10).unwrap();
+    file.flush().unwrap();
+    let after = fs.stat("file").unwrap();
+    assert_eq!((after.size, after.allocated, chunks()), (before.size, before.allocated - 4096, 40));
+    assert!(after.mtime > before.mtime);
+    assert_eq!((file.next_hole(0), file.next_data(4096)), (Some(4096), Some(8192)));
+    file.punch_hole(3 * 4096..u64::MAX).unwrap(); // more chunks than are deleted one by one, and the last one
+    file.flush().unwrap();
+    assert_eq!((chunks(), fs.stat("file").unwrap().allocated), (2, 2 * 4096));
+    let expected = [&content[..4000], &[0; 4192 + 10], &content[2 * 4096 + 10..3 * 4096]].concat();
+    let found = fs.read("file").unwrap();
+    assert!(found.starts_with(&expected) && found[3 * 4096..] == vec![0; content.len() - 3 * 4096]);
+    // Beyond the end nothing is changed.
+    let before = file.metadata();
+    file.punch_hole(1 << 30..1 << 40).unwrap();
+    file.zero_range(1 << 30..1 << 30).unwrap();
+    file.extend_to(10).unwrap();
+    assert_eq!(file.metadata(), before);
+    fails(file.zero_range(0..u64::MAX), ErrorKind::TooLarge);
+    fails(fs.open("file").unwrap().punch_hole(0..1), ErrorKind::BadHandle);
+    assert_clean(&fs);
+}
+
+/// The cost of a range depends on what is stored in it.
+#[test]
+fn a_range_of_a_terabyte_costs_its_chunks() {
+    const TERABYTE: u64 = 1 << 40;
+    let fs = memory();
+    let file = open(&fs, "file");
+    file.extend_to(TERABYTE).unwrap();
+    file.write_at(b"kept", 0).unwrap();
+    file.write_at(b"zeroed", 1 << 39).unwrap();
+    file.flush().unwrap();
+    file.punch_hole(4096..TERABYTE - 1).unwrap();
+    file.zero_range(1 << 38..TERABYTE + 4096).unwrap();
+    file.close().unwrap();
+    let stat = fs.stat("file").unwrap();
+    assert_eq!((stat.size, stat.allocated, fs.fsck().unwrap().chunks), (TERABYTE + 4096, 4096, 1));
+    fs.write("short", "kept").unwrap();
+    fs.truncate("short", TERABYTE + 4096).unwrap();
+    assert_eq!(fs.stat("short").unwrap().digest, stat.digest);
 }

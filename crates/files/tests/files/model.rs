@@ -32,6 +32,8 @@ enum Step {
     Append(Path, usize),
     Change(Path, u64, usize),
     Truncate(Path, u64),
+    /// Zeros from a place on, in a file that is long enough afterwards or keeps its length.
+    Zero(Path, usize, usize, bool),
     Link(Path),
     Copy(Path, Path),
     Rename(Path, Path, RenameMode),
@@ -163,6 +165,15 @@ fn model(tree: &mut Tree, step: &Step) -> Outcome {
             content.resize(*size as usize, 0);
             put_file(tree, path, content)
         }
+        Step::Zero(path, place, length, is_extended) => {
+            let mut content = file(find(tree, path)?)?;
+            if *is_extended && *length > 0 {
+                content.resize(content.len().max(place + length), 0);
+            }
+            let end = content.len().min(place + length);
+            content[*place.min(&end)..end].fill(0);
+            put_file(tree, path, content)
+        }
         Step::Copy(from, to) => {
             let node = find(tree, from)?.clone();
             directory_above(tree, to)?;
@@ -213,6 +224,16 @@ fn apply(fs: &Files, step: &Step) -> Result<()> {
             file.close()
         }
         Step::Truncate(path, size) => fs.truncate(text(path), *size),
+        Step::Zero(path, place, length, is_extended) => {
+            let file = fs.open_with(text(path), &OpenOptions::new().write(true))?;
+            let range = *place as u64..(place + length) as u64;
+            if *is_extended {
+                file.zero_range(range)?
+            } else {
+                file.punch_hole(range)?
+            }
+            file.close()
+        }
         Step::Copy(from, to) => fs.copy(text(from), text(to)),
         Step::Rename(from, to, mode) => fs.rename_with(text(from), text(to), *mode),
         Step::Remove(path) => fs.remove(text(path)),
@@ -264,6 +285,8 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (path(), length()).prop_map(|(path, length)| Step::Append(path, length)),
         2 => (path(), length(), length()).prop_map(|(path, place, length)| Step::Change(path, place as u64, length)),
         2 => (path(), length()).prop_map(|(path, size)| Step::Truncate(path, size as u64)),
+        2 => (path(), length(), length(), any::<bool>())
+            .prop_map(|(path, place, length, is_extended)| Step::Zero(path, place, length, is_extended)),
         1 => path().prop_map(Step::Link),
         1 => (path(), path()).prop_map(|(from, to)| Step::Copy(from, to)),
         4 => (path(), path(), mode).prop_map(|(from, to, mode)| Step::Rename(from, to, mode)),
