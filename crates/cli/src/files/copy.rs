@@ -8,7 +8,7 @@ use serde_json::json;
 use waxseal_files::{Digester, FileKind};
 
 use super::location::{Access, Location, Place, last_name};
-use super::tree::{Node, Part, Tree, below, find, join};
+use super::tree::{Node, OpenNode, Part, Tree, below, find, join};
 use crate::args::Args;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
@@ -21,7 +21,7 @@ pub(super) fn cat(args: &Args, paths: &[OsString], output: &mut Output) -> Resul
         if node.kind != Some(FileKind::File) {
             return Err(Failure::usage(format!("{} is no file but a {}", tree.show(&path), node.kind_name())));
         }
-        tree.read(&path, &mut |part| part.each(|bytes| output.write(&[bytes])))?;
+        tree.open(&node)?.read(&mut |part| part.each(|bytes| output.write(&[bytes])))?;
     }
     Ok(Exit::Ok)
 }
@@ -154,7 +154,8 @@ pub(super) fn copy_entry(
     make_room: impl FnOnce() -> Result<(), Failure>,
 ) -> Result<Option<Failure>, Failure> {
     check_kind(from, node)?;
-    let xattrs = from.xattrs(node)?;
+    let opened = from.open(node)?;
+    let xattrs = opened.xattrs()?;
     match node.kind {
         Some(FileKind::Directory) => {
             make_room()?;
@@ -173,7 +174,7 @@ pub(super) fn copy_entry(
         }
         _ => {
             let mut sink = to.write(path, Some(node))?;
-            read_verified(from, node, &mut |part| sink.put(part))?;
+            read_verified(from, node, &*opened, &mut |part| sink.put(part))?;
             let left = sink.set_xattrs(&xattrs).err();
             make_room()?;
             sink.finish()?;
@@ -188,13 +189,14 @@ pub(super) fn copy_entry(
 fn read_verified(
     tree: &dyn Tree,
     node: &Node,
+    opened: &dyn OpenNode,
     take: &mut dyn FnMut(Part<'_>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let Some(entry) = node.stored.filter(|entry| !entry.has_changes) else {
-        return tree.read(&node.path, take);
+        return opened.read(take);
     };
     let mut digester = Digester::new(if entry.chunk_bytes == 0 { u32::MAX } else { entry.chunk_bytes });
-    tree.read(&node.path, &mut |part| {
+    opened.read(&mut |part| {
         part.add_to(&mut digester);
         take(part)
     })?;

@@ -24,7 +24,7 @@ use rustix::io::Errno;
 use waxseal_files::{FileKind, FileStore};
 
 use super::temporary::{self, Unnamed};
-use super::tree::{Node, Nodes, Part, Sink, Tree, Xattrs, join, set_each_xattr};
+use super::tree::{Node, Nodes, OpenNode, Part, Sink, Tree, Xattrs, join, set_each_xattr};
 use crate::failure::{Exit, Failure};
 
 /// Bytes of one read, and of the reads of a file that was short when it was opened.
@@ -200,37 +200,12 @@ impl Tree for LocalTree {
         Ok(Box::new(LocalWalk { tree, pending: vec![vec![first]] }))
     }
 
-    fn read(&self, path: &[u8], take: &mut dyn FnMut(Part<'_>) -> Result<(), Failure>) -> Result<(), Failure> {
-        let file = self.open_entry(path)?;
-        let length = file.metadata().map_err(|error| self.failure(path, error))?.len();
-        let (mut part, mut place) = (vec![0; (length.min(PART as u64) as usize).max(SHORT_PART)], 0);
-        loop {
-            let Extent { data, hole } = next_extent(&file, place).map_err(|error| self.failure(path, error))?;
-            if data > place {
-                take(Part::Hole(data - place))?;
-            }
-            place = data;
-            while place < hole {
-                let length = (part.len() as u64).min(hole - place) as usize;
-                match file.read_at(&mut part[..length], place) {
-                    Ok(0) => return Ok(()),
-                    Ok(length) => {
-                        take(Part::Bytes(&part[..length]))?;
-                        place += length as u64;
-                    }
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Err(error) => return Err(self.failure(path, error)),
-                }
-            }
-        }
-    }
-
-    fn xattrs(&self, node: &Node) -> Result<Xattrs, Failure> {
-        if !matches!(node.kind, Some(FileKind::File | FileKind::Directory)) {
-            return Ok(Xattrs::new()); // only these have any of a user
-        }
-        let file = self.open_entry(&node.path)?;
-        user_xattrs(&file).map_err(|error| self.failure(&node.path, error))
+    fn open<'a>(&'a self, node: &'a Node) -> Result<Box<dyn OpenNode + 'a>, Failure> {
+        let file = match node.kind {
+            Some(FileKind::File | FileKind::Directory) => Some(self.open_entry(&node.path)?),
+            _ => None,
+        };
+        Ok(Box::new(LocalNode { tree: self, path: &node.path, file }))
     }
 
     fn read_link(&self, path: &[u8]) -> Result<Vec<u8>, Failure> {
@@ -311,6 +286,47 @@ impl Tree for LocalTree {
 
     fn finish(&self) -> Result<(), Failure> {
         Ok(())
+    }
+}
+
+/// An entry that is open.
+struct LocalNode<'a> {
+    tree: &'a LocalTree,
+    path: &'a [u8],
+    /// `None` for an entry that has neither content nor extended attributes of users.
+    file: Option<File>,
+}
+
+impl OpenNode for LocalNode<'_> {
+    fn xattrs(&self) -> Result<Xattrs, Failure> {
+        let Some(file) = &self.file else { return Ok(Xattrs::new()) };
+        user_xattrs(file).map_err(|error| self.tree.failure(self.path, error))
+    }
+
+    fn read(&self, take: &mut dyn FnMut(Part<'_>) -> Result<(), Failure>) -> Result<(), Failure> {
+        let failure = |error: io::Error| self.tree.failure(self.path, error);
+        let file = self.file.as_ref().ok_or_else(|| failure(Errno::INVAL.into()))?;
+        let length = file.metadata().map_err(failure)?.len();
+        let (mut part, mut place) = (vec![0; (length.min(PART as u64) as usize).max(SHORT_PART)], 0);
+        loop {
+            let Extent { data, hole } = next_extent(file, place).map_err(failure)?;
+            if data > place {
+                take(Part::Hole(data - place))?;
+            }
+            place = data;
+            while place < hole {
+                let length = (part.len() as u64).min(hole - place) as usize;
+                match file.read_at(&mut part[..length], place) {
+                    Ok(0) => return Ok(()),
+                    Ok(length) => {
+                        take(Part::Bytes(&part[..length]))?;
+                        place += length as u64;
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return Err(failure(error)),
+                }
+            }
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use waxseal_files::FileStore;
 use waxseal_http::{Attributes, Client, Error, Upload};
 
 use super::stored::StoredTree;
-use super::tree::{Node, Nodes, Part, Sink, Tree, Xattrs};
+use super::tree::{Node, Nodes, OpenNode, Sink, Tree, Xattrs};
 use crate::failure::{Exit, Failure};
 
 pub(super) struct ServedTree {
@@ -87,12 +87,8 @@ impl Tree for ServedTree {
         self.read.walk(path)
     }
 
-    fn read(&self, path: &[u8], take: &mut dyn FnMut(Part<'_>) -> Result<(), Failure>) -> Result<(), Failure> {
-        self.read.read(path, take)
-    }
-
-    fn xattrs(&self, node: &Node) -> Result<Xattrs, Failure> {
-        self.read.xattrs(node)
+    fn open<'a>(&'a self, node: &'a Node) -> Result<Box<dyn OpenNode + 'a>, Failure> {
+        self.read.open(node)
     }
 
     fn read_link(&self, path: &[u8]) -> Result<Vec<u8>, Failure> {

@@ -7,7 +7,7 @@ use waxseal_files::{
     DirEntry, Error, ErrorKind, FileStore, Metadata, Result, SetAttributes, Snapshot, WalkEntry, Writer, XattrMode,
 };
 
-use super::tree::{Node, Nodes, Part, Sink, Tree, Xattrs, join, set_each_xattr};
+use super::tree::{Node, Nodes, OpenNode, Part, Sink, Tree, Xattrs, join, set_each_xattr};
 use crate::failure::{Exit, Failure};
 
 /// Bytes of one read.
@@ -132,18 +132,8 @@ impl Tree for StoredTree {
         Ok(Box::new(self.snapshot.walk(path)?.map(entry)))
     }
 
-    fn read(
-        &self,
-        path: &[u8],
-        take: &mut dyn FnMut(Part<'_>) -> std::result::Result<(), Failure>,
-    ) -> std::result::Result<(), Failure> {
-        read(&self.snapshot, path, take)
-    }
-
-    fn xattrs(&self, node: &Node) -> std::result::Result<Xattrs, Failure> {
-        let names = self.snapshot.xattrs(&node.path)?;
-        let pair = |name: Vec<u8>| Ok((name.clone(), self.snapshot.xattr(&node.path, name)?));
-        Ok(names.into_iter().map(pair).collect::<Result<_>>()?)
+    fn open<'a>(&'a self, node: &'a Node) -> std::result::Result<Box<dyn OpenNode + 'a>, Failure> {
+        Ok(Box::new(StoredNode { snapshot: &self.snapshot, path: &node.path }))
     }
 
     fn read_link(&self, path: &[u8]) -> std::result::Result<Vec<u8>, Failure> {
@@ -197,6 +187,27 @@ impl Tree for StoredTree {
             self.files.sync()?;
         }
         Ok(())
+    }
+}
+
+/// An entry of the snapshot, which does not change.
+struct StoredNode<'a> {
+    snapshot: &'a Snapshot,
+    path: &'a [u8],
+}
+
+impl OpenNode for StoredNode<'_> {
+    fn xattrs(&self) -> std::result::Result<Xattrs, Failure> {
+        let names = self.snapshot.xattrs(self.path)?;
+        let pair = |name: Vec<u8>| Ok((name.clone(), self.snapshot.xattr(self.path, name)?));
+        Ok(names.into_iter().map(pair).collect::<Result<_>>()?)
+    }
+
+    fn read(
+        &self,
+        take: &mut dyn FnMut(Part<'_>) -> std::result::Result<(), Failure>,
+    ) -> std::result::Result<(), Failure> {
+        read(self.snapshot, self.path, take)
     }
 }
 

@@ -8,7 +8,7 @@ use waxseal_files::{Digest, Digester, FileKind};
 
 use super::copy::{Copied, check_kind, check_parent, copy_entry, open_both};
 use super::location::{Access, Location, Place};
-use super::tree::{Node, Nodes, Tree, below, by_component, find, join};
+use super::tree::{Node, Nodes, OpenNode, below, by_component, find, join};
 use crate::args::Args;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
@@ -117,16 +117,22 @@ impl Run<'_> {
                 }
                 Some(other)
             }
-            Some(other) if self.is_equal(own, other)? => {
-                self.copy_xattrs(own, other, output)?;
-                return Ok(false);
+            Some(other) => {
+                let opened = from.tree.open(own)?;
+                let is_equal = self.is_equal(own, &*opened, other)?;
+                if is_equal || own.is_directory() {
+                    self.copy_xattrs(&*opened, other, output)?;
+                }
+                if is_equal {
+                    return Ok(false);
+                }
+                if own.is_directory() {
+                    self.say("mode", &path, output)?;
+                    return Ok(true);
+                }
+                None
             }
-            Some(other) if own.is_directory() => {
-                self.copy_xattrs(own, other, output)?;
-                self.say("mode", &path, output)?;
-                return Ok(true);
-            }
-            _ => None,
+            None => None,
         };
         check_kind(&*from.tree, own)?;
         let dry_run = self.dry_run;
@@ -143,12 +149,12 @@ impl Run<'_> {
 
     /// Copies extended attributes that the destination lacks or has with other values. Those of the destination alone
     /// stay. Errors: usage for those that it refuses.
-    fn copy_xattrs(&mut self, own: &Node, other: &Node, output: &mut Output) -> Result<(), Failure> {
-        let mut xattrs = self.from.tree.xattrs(own)?;
+    fn copy_xattrs(&mut self, own: &dyn OpenNode, other: &Node, output: &mut Output) -> Result<(), Failure> {
+        let mut xattrs = own.xattrs()?;
         if xattrs.is_empty() {
             return Ok(());
         }
-        let there = self.to.tree.xattrs(other)?;
+        let there = self.to.tree.open(other)?.xattrs()?;
         xattrs.retain(|pair| !there.contains(pair));
         if xattrs.is_empty() {
             return Ok(());
@@ -178,7 +184,7 @@ impl Run<'_> {
     }
 
     /// Compares two entries of one kind, which is what a copy would make equal.
-    fn is_equal(&self, own: &Node, other: &Node) -> Result<bool, Failure> {
+    fn is_equal(&self, own: &Node, opened: &dyn OpenNode, other: &Node) -> Result<bool, Failure> {
         let is_mode_equal = own.mode & 0o777 == other.mode & 0o777;
         match own.kind {
             Some(FileKind::File) if own.size != other.size || !is_mode_equal => Ok(false),
@@ -189,7 +195,8 @@ impl Run<'_> {
                 }
                 let sizes = [own, other].map(|node| node.stored.map_or(0, |metadata| metadata.chunk_bytes));
                 let chunk_bytes = sizes.into_iter().find(|size| *size > 0).unwrap_or(COMPARED_CHUNK_BYTES);
-                Ok(digest(&*self.from.tree, own, chunk_bytes)? == digest(&*self.to.tree, other, chunk_bytes)?)
+                let there = self.to.tree.open(other)?;
+                Ok(digest(own, opened, chunk_bytes)? == digest(other, &*there, chunk_bytes)?)
             }
             Some(FileKind::Link) => Ok(self.from.tree.read_link(&own.path)? == self.to.tree.read_link(&other.path)?),
             _ => Ok(is_mode_equal),
@@ -198,7 +205,7 @@ impl Run<'_> {
 }
 
 /// Returns the digest of a file's content for a chunk size, from the entry or by reading the bytes.
-fn digest(tree: &dyn Tree, node: &Node, chunk_bytes: u32) -> Result<Digest, Failure> {
+fn digest(node: &Node, opened: &dyn OpenNode, chunk_bytes: u32) -> Result<Digest, Failure> {
     let known = node.stored.filter(|metadata| {
         let is_one_chunk = metadata.chunk_bytes == 0 && metadata.size <= chunk_bytes.into();
         !metadata.has_changes && (metadata.chunk_bytes == chunk_bytes || is_one_chunk)
@@ -207,7 +214,7 @@ fn digest(tree: &dyn Tree, node: &Node, chunk_bytes: u32) -> Result<Digest, Fail
         return Ok(metadata.digest);
     }
     let mut digester = Digester::new(chunk_bytes);
-    tree.read(&node.path, &mut |part| {
+    opened.read(&mut |part| {
         part.add_to(&mut digester);
         Ok(())
     })?;

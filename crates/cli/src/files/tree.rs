@@ -69,11 +69,8 @@ pub(crate) trait Tree {
     /// Returns the entries of a tree, its root first.
     fn walk(&self, path: &[u8]) -> Result<Nodes, Failure>;
 
-    /// Passes the content of a file in parts.
-    fn read(&self, path: &[u8], take: &mut dyn FnMut(Part<'_>) -> Result<(), Failure>) -> Result<(), Failure>;
-
-    /// Returns the extended attributes that a copy has: those of users, in the order of their names.
-    fn xattrs(&self, node: &Node) -> Result<Xattrs, Failure>;
+    /// Opens an entry for reading.
+    fn open<'a>(&'a self, node: &'a Node) -> Result<Box<dyn OpenNode + 'a>, Failure>;
 
     fn read_link(&self, path: &[u8]) -> Result<Vec<u8>, Failure>;
 
@@ -100,6 +97,16 @@ pub(crate) trait Tree {
 
     /// Makes all changes durable.
     fn finish(&self) -> Result<(), Failure>;
+}
+
+/// An entry that is open for reading. Attributes and content are those of one open: another entry may get its path
+/// meanwhile.
+pub(crate) trait OpenNode {
+    /// Returns the extended attributes that a copy has: those of users, in the order of their names.
+    fn xattrs(&self) -> Result<Xattrs, Failure>;
+
+    /// Passes the content of a file in parts.
+    fn read(&self, take: &mut dyn FnMut(Part<'_>) -> Result<(), Failure>) -> Result<(), Failure>;
 }
 
 /// Extended attributes: names and values.

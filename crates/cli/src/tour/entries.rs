@@ -75,7 +75,7 @@ impl EntryState {
     pub(super) fn read(tree: &dyn Tree, node: &Node, chunk_bytes: u32) -> Result<Option<EntryState>, Failure> {
         let mut reader = StateReader::new(chunk_bytes);
         match node.kind {
-            Some(FileKind::File) => tree.read(&node.path, &mut |part| {
+            Some(FileKind::File) => tree.open(node)?.read(&mut |part| {
                 reader.add(part);
                 Ok(())
             })?,

@@ -86,13 +86,14 @@ impl ExpectedTree {
         let kind = match node.kind {
             Some(FileKind::File) => {
                 let (mut sink, mut stored) = (to.write(&path, Some(node))?, Ok(()));
-                let read = from.read(&node.path, &mut |part| {
+                let mut store = |part: Part<'_>| {
                     reader.add(part);
                     sink.put(part).map_err(|failure| {
                         stored = Err(failure);
                         Failure::usage("the part was not stored")
                     })
-                });
+                };
+                let read = from.open(node).and_then(|opened| opened.read(&mut store));
                 stored?;
                 if readable(read)?.is_none() {
                     return Ok(None);

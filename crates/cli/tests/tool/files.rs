@@ -469,3 +469,38 @@ fn extended_attributes_of_users_are_copied() {
     );
     assert!(get("again/file", "user.of").is_ok() && fs::read_link(tool.path("again/link")).is_ok());
 }
+
+/// Attributes and content of a copy are those of one file, which is opened once.
+#[test]
+#[cfg(target_os = "linux")]
+fn each_file_is_opened_once() {
+    use rustix::fs::inotify::{self, CreateFlags, Reader, WatchFlags};
+    let tool = Tool::new();
+    fs::create_dir(tool.path("tree")).unwrap();
+    for name in ["small", "large", "plain"] {
+        fs::write(tool.path("tree").join(name), vec![7; if name == "large" { 3 << 20 } else { 10 }]).unwrap();
+    }
+    for name in ["small", "large"] {
+        rustix::fs::setxattr(tool.path("tree").join(name), "user.of", b"a", rustix::fs::XattrFlags::empty()).unwrap();
+    }
+    let opens = |arguments: &[&str]| {
+        let watch = inotify::init(CreateFlags::NONBLOCK).unwrap();
+        // Each open is an event of its own, because a close is between two.
+        inotify::add_watch(&watch, tool.path("tree"), WatchFlags::OPEN | WatchFlags::CLOSE_NOWRITE).unwrap();
+        tool.ok(arguments);
+        let mut room = [std::mem::MaybeUninit::uninit(); 4096];
+        let mut events = Reader::new(&watch, &mut room);
+        let mut names = Vec::new();
+        while let Ok(event) = events.next() {
+            if let (true, Some(name)) = (event.events().contains(inotify::ReadFlags::OPEN), event.file_name()) {
+                names.push(name.to_str().unwrap().to_owned());
+            }
+        }
+        names.sort();
+        names
+    };
+    assert_eq!(opens(&["load", &tool.local("tree")]), ["large", "plain", "small"]);
+    tool.with_files(|files| assert_eq!(files.xattr("large", "user.of").unwrap(), b"a"));
+    assert_eq!(opens(&["fs", "put", &tool.local("tree"), &tool.url("copy")]), ["large", "plain", "small"]);
+    assert_eq!(opens(&["fs", "sync", &tool.local("tree"), &tool.url("copy")]), ["large", "plain", "small"]);
+}
