@@ -6,6 +6,7 @@ use crate::entry::Entry;
 use crate::error::{Error, ErrorKind, Result};
 use crate::metadata::{FileKind, Metadata};
 use crate::path::{FilePath, KeyBounds};
+use crate::records::{HEADER_KEY, Header};
 
 /// Follows the name of the entries family in that of the chunks family.
 const CHUNKS_SUFFIX: &str = "-chunks";
@@ -21,14 +22,14 @@ pub(crate) struct Families {
 }
 
 impl Families {
-    /// Opens both families, or creates them. Errors: `Invalid` if one of them is missing and the other holds records, or
-    /// the store is open for reading. Neither is created then.
+    /// Opens both families, or creates them. Errors: `Corruption` if one of them is missing and the other holds that of a
+    /// file store; `Invalid` if it holds other records, or the store is open for reading. Neither is created then.
     pub(crate) fn open(db: &Db, name: &str) -> Result<Families> {
         let chunks_name = chunks_name(name);
         let find = |name: &str| db.column_families().into_iter().find(|family| family.name() == name);
         let (entries, chunks) = (find(name), find(&chunks_name));
         if entries.is_none() || chunks.is_none() {
-            entries.iter().chain(&chunks).try_for_each(check_empty)?;
+            entries.iter().chain(&chunks).try_for_each(|found| check_unused(found, name))?;
             if db.is_read_only() {
                 let message = format!("the store has no files in the family {name:?}, and is open for reading only");
                 return Err(Error::invalid(message));
@@ -72,11 +73,22 @@ pub(crate) fn chunks_name(name: &str) -> String {
     format!("{name}{CHUNKS_SUFFIX}")
 }
 
-/// Fails if a family holds records.
-pub(crate) fn check_empty(family: &ColumnFamily) -> Result<()> {
-    match family.iter().next().transpose()? {
-        None => Ok(()),
-        Some(_) => Err(Error::invalid(format!("the family {:?} holds other records than files", family.name()))),
+/// Fails if a family that is to become one of a file store holds records. Errors: `Corruption` for those of a file store,
+/// whose other family is missing or empty, and `Invalid` for others.
+pub(crate) fn check_unused(family: &ColumnFamily, name: &str) -> Result<()> {
+    if family.iter().next().transpose()?.is_none() {
+        return Ok(());
+    }
+    let (chunks_name, found) = (chunks_name(name), family.name());
+    let other = if found == name { &chunks_name } else { name };
+    let has = |key: &[u8], is_valid: fn(&[u8]) -> bool| Ok::<_, Error>(family.get_with(key, is_valid)? == Some(true));
+    match has(FilePath::ROOT.key(), |value| Entry::decode(value).is_ok())?
+        || has(HEADER_KEY, |value| Header::decode(value).is_ok())?
+    {
+        true => Err(Error::corruption(format!(
+            "the family {found:?} is part of a file store whose family {other:?} is missing or not part of it: restore a backup"
+        ))),
+        false => Err(Error::invalid(format!("the family {found:?} holds other records than files"))),
     }
 }
 

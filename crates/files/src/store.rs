@@ -12,7 +12,7 @@ use waxseal::{Batch, Db, Durability, Session, StoreId};
 use crate::entry::{Entry, ROOT_INODE};
 use crate::error::{Error, Result};
 use crate::events::{Events, Verb};
-use crate::families::{Families, check_empty};
+use crate::families::{Families, check_unused};
 use crate::file_state::FileState;
 use crate::ids::Ids;
 use crate::locks::Namespace;
@@ -165,8 +165,9 @@ impl FileStore {
     /// [options](FileStoreOptions).
     ///
     /// Errors: `Invalid` if a family of this name holds other records, if there is none and the store was opened for
-    /// reading, or if the store's [format level](Db::upgrade) is 1, which has no range deletes; `Corruption` if the header is damaged. Costs a scan of the reclaim records, which
-    /// are few, whatever the number of files.
+    /// reading, or if the store's [format level](Db::upgrade) is 1, which has no range deletes; `Corruption` if the header
+    /// is damaged, or if one of the families is missing or empty and the other is that of a file store. Costs a scan of
+    /// the reclaim records, which are few, whatever the number of files.
     pub fn open(db: &Db, name: &str) -> Result<FileStore> {
         FileStoreOptions::new().open(db, name)
     }
@@ -387,7 +388,9 @@ impl Drop for Shared {
 
 /// Creates header and root of a file store in empty families.
 fn create(families: &Families, options: FileStoreOptions) -> Result<Header> {
-    [&families.entries, &families.chunks].into_iter().try_for_each(check_empty)?;
+    [&families.entries, &families.chunks]
+        .into_iter()
+        .try_for_each(|found| check_unused(found, families.entries.name()))?;
     let header = Header { chunk_bytes: options.chunk_bytes };
     let now = i64::try_from(families.db.env().clock.wall_micros()).unwrap_or(i64::MAX).saturating_mul(1000);
     let root = Entry::new(FileKind::Directory, ROOT_INODE, now, &SetAttributes::new());

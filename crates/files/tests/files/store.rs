@@ -1,6 +1,6 @@
 //! Opening, sharing and closing a file store; calls that the other tests repeat.
 
-use waxseal::{Db, Durability};
+use waxseal::{CfOptions, Db, Durability};
 use waxseal_files::{Error, ErrorKind, FileStore, FileStoreOptions, Files, OpenOptions, Result};
 
 /// Returns a file store in memory with chunks of 4 KiB.
@@ -112,6 +112,27 @@ fn families_with_other_records_are_refused() {
     assert_eq!(names(), before, "a refused store creates no family");
     fails(FileStoreOptions::new().chunk_bytes(4095).open(&db, "more").map(drop), ErrorKind::Invalid);
     fails(FileStoreOptions::new().chunk_bytes(5_000_001).open(&db, "more").map(drop), ErrorKind::Invalid);
+}
+
+/// The error names the family that is gone, and nothing is created in its place.
+#[test]
+fn a_family_that_is_gone_is_named() {
+    let families = ["files", "files-chunks"];
+    for (gone, other) in [(families[0], families[1]), (families[1], families[0])] {
+        let db = Db::memory().unwrap();
+        FileStore::open(&db, "files").unwrap().write("file", "content").unwrap();
+        db.drop_column_family(gone).unwrap();
+        let error = fails(FileStore::open(&db, "files").map(drop), ErrorKind::Corruption).to_string();
+        assert!(
+            error.contains(&format!("{other:?} is part of a file store whose family {gone:?} is missing")),
+            "{error}"
+        );
+        assert!(db.column_families().iter().all(|family| family.name() != gone));
+        if gone == "files-chunks" {
+            drop(db.create_column_family(gone, CfOptions::default()).unwrap()); // as an earlier build did it
+            fails(FileStore::open(&db, "files").map(drop), ErrorKind::Corruption);
+        }
+    }
 }
 
 #[test]
