@@ -1,7 +1,7 @@
 //! Mounting and unmounting.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -60,8 +60,8 @@ pub struct Mounted {
 
 impl Mounted {
     /// Mounts a store. A mount that a killed process has left is removed first. From here on, SIGTERM, SIGINT and SIGHUP
-    /// end [`wait`](Mounted::wait) alone. Errors: the directory does not exist or is a mount point, or FUSE is not
-    /// permitted.
+    /// end [`wait`](Mounted::wait) alone. Another user than root needs `fusermount3`. Errors: the directory does not exist
+    /// or is a mount point, or FUSE is not permitted.
     pub fn mount(options: MountOptions) -> io::Result<Mounted> {
         let MountOptions { files, store, directory, allow_other, idle } = options;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -90,7 +90,7 @@ impl Mounted {
         config.n_threads = Some(THREADS);
         let open = Arc::new(OpenHandles::new());
         let file_system = FileSystem::new(files.clone(), File::open(&store)?, Arc::clone(&open), allow_other);
-        let mut session = Session::new(file_system, &directory, &config)?;
+        let mut session = Session::new(file_system, &directory, &config).map_err(explained)?;
         let device = device_at(&directory)?;
         let unmounter = session.unmount_callable();
         let (end, ended) = oneshot::channel();
@@ -145,6 +145,20 @@ impl Mounted {
         let committed = open.end().map_err(io::Error::from);
         unmounted.and(committed).and(if is_ended { joined(session) } else { Ok(()) })
     }
+}
+
+/// Names what a mount lacks, where the error of the system does not.
+fn explained(error: io::Error) -> io::Error {
+    const DEVICE: &str = "/dev/fuse";
+    let reason = match File::options().read(true).write(true).open(DEVICE).map_err(|error| error.kind()) {
+        Err(ErrorKind::NotFound) => "the system has no FUSE: there is no /dev/fuse",
+        Err(_) => "this user may not open /dev/fuse",
+        Ok(_) if error.kind() == ErrorKind::NotFound => {
+            "other users than root mount by fusermount3, which is not installed (package fuse3)"
+        }
+        Ok(_) => return error,
+    };
+    io::Error::new(error.kind(), reason)
 }
 
 fn joined(session: JoinHandle<io::Result<()>>) -> io::Result<()> {

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, SystemTime};
@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{CWD, FallocateFlags, RenameFlags, SeekFrom, XattrFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
+use waxseal_files::SetAttributes;
 
 use crate::Tool;
 
@@ -32,12 +33,16 @@ impl Mount {
     }
 
     fn start_with(tool: &Tool, options: &[&str]) -> Option<Mount> {
+        Mount::spawn(tool, Command::new(env!("CARGO_BIN_EXE_waxseal")), options)
+    }
+
+    /// Mounts by a command to which the arguments of the tool are added.
+    fn spawn(tool: &Tool, mut command: Command, options: &[&str]) -> Option<Mount> {
         if !Path::new("/dev/fuse").exists() {
             eprintln!("skipped: there is no /dev/fuse");
             return None;
         }
         let _ = fs::create_dir(tool.path("mnt")); // it exists, or is a mount that has lost its process
-        let mut command = Command::new(env!("CARGO_BIN_EXE_waxseal"));
         command.args([OsStr::new("mount"), tool.path("store").as_os_str(), tool.path("mnt").as_os_str()]);
         let mut child = command.args(options).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
@@ -621,4 +626,107 @@ fn ranges_are_zeroed_through_the_mount() {
     drop((file, reading, large));
     assert!(mount.signal(Signal::TERM).success());
     tool.ok(&["fs", "fsck", &tool.url("")]);
+}
+
+/// A user that is not root, and another one.
+const USER: u32 = 65534;
+const OTHER: u32 = 1;
+
+/// Returns a program that runs another one for a user with these capabilities.
+fn as_user(user: u32, capabilities: &[&str]) -> Command {
+    let id = user.to_string();
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", &id, "--regid", &id, "--clear-groups"]);
+    if !capabilities.is_empty() {
+        let list = capabilities.iter().map(|name| format!("+{name}")).collect::<Vec<_>>().join(",");
+        command.args(["--inh-caps", &list, "--ambient-caps", &list]);
+    }
+    command
+}
+
+/// Runs shell commands for a user in the mounted directory. Returns what they printed, errors included.
+fn shell(tool: &Tool, user: u32, commands: &str) -> String {
+    let mut command = as_user(user, &[]);
+    let output = command.args(["sh", "-c", &format!("exec 2>&1; cd mnt && {{ {commands}; }}")]);
+    String::from_utf8(output.current_dir(tool.path("")).env("LC_ALL", "C").output().unwrap().stdout).unwrap()
+}
+
+/// A mount by another user than root. The capabilities stand for `fusermount3`, which has the rights of root.
+fn mount_of_user(tool: &Tool, options: &[&str]) -> Option<Mount> {
+    let mut command = as_user(USER, &["sys_admin", "dac_override"]);
+    command.arg(env!("CARGO_BIN_EXE_waxseal"));
+    Mount::spawn(tool, command, options)
+}
+
+/// Returns a store of a user, with a file that was made by root.
+fn store_of_user(tool: &Tool) {
+    tool.with_files(|files| files.write("file", "by root").unwrap());
+    fs::create_dir(tool.path("mnt")).unwrap();
+    let names = fs::read_dir(tool.path("store")).unwrap().map(|entry| entry.unwrap().path());
+    for path in names.chain([tool.path(""), tool.path("store"), tool.path("mnt")]) {
+        chown(path, Some(USER), Some(USER)).unwrap();
+    }
+    fs::set_permissions(tool.path(""), fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn a_mount_of_a_user_is_the_users_alone() {
+    let tool = Tool::new();
+    store_of_user(&tool);
+    let Some(mount) = mount_of_user(&tool, &[]) else { return };
+    assert_eq!(errno(fs::read_dir(tool.path("mnt"))), Errno::ACCESS, "also for root");
+    assert!(shell(&tool, OTHER, "ls").contains("cd: "), "the directory is not entered");
+    let commands =
+        "cat file; echo own >new; chmod 600 new; mkdir dir; echo more >>file; stat -c ' %u %g %a' file new dir";
+    assert_eq!(shell(&tool, USER, commands), "by root 65534 65534 644\n 65534 65534 600\n 65534 65534 755\n");
+    assert!(mount.signal(Signal::TERM).success());
+    tool.with_files(|files| {
+        let new = files.stat("new").unwrap();
+        assert_eq!((new.uid, new.gid, new.mode), (USER, USER, 0o600));
+        assert_eq!((files.stat("file").unwrap().uid, files.read("file").unwrap()), (0, b"by rootmore\n".to_vec()));
+    });
+    check(&tool);
+}
+
+#[test]
+fn the_kernel_checks_permissions_for_other_users() {
+    let tool = Tool::new();
+    store_of_user(&tool);
+    tool.with_files(|files| {
+        let of_group = SetAttributes::new().owner(USER, OTHER).mode(0o640);
+        files.writer_with("shared", &of_group).unwrap().finish().unwrap();
+    });
+    let Some(mount) = mount_of_user(&tool, &["--allow-other"]) else { return };
+    // Entries of group 0 stay with that group.
+    let commands = "stat -c '%u %g' file shared; echo own >new; chmod 600 new; mkdir dir; chmod 777 dir; chown 1 new";
+    let said = shell(&tool, USER, commands);
+    assert!(said.starts_with("65534 0\n65534 1\nchown: ") && said.contains("Operation not permitted"), "{said}");
+    assert_eq!(shell(&tool, OTHER, "cat file shared"), "by root");
+    for refused in ["cat new", "echo x >file", "echo x >other", "rm file", "chmod 777 file", "echo x >shared"] {
+        let said = shell(&tool, OTHER, refused);
+        let is_refused = ["Permission denied", "not permitted"].iter().any(|reason| said.contains(reason));
+        assert!(is_refused, "{refused}: {said}");
+    }
+    assert_eq!(shell(&tool, OTHER, "echo x >dir/other; stat -c '%u %g' dir/other"), "1 1\n");
+    assert_eq!(fs::read(tool.path("mnt/new")).unwrap(), b"own\n", "root");
+    chown(tool.path("mnt/new"), Some(OTHER), None).unwrap();
+    assert_eq!(shell(&tool, OTHER, "cat new"), "own\n");
+    assert!(mount.signal(Signal::TERM).success());
+    check(&tool);
+}
+
+#[test]
+fn a_user_without_the_helper_is_told() {
+    let tool = Tool::new();
+    store_of_user(&tool);
+    if !Path::new("/dev/fuse").exists() {
+        eprintln!("skipped: there is no /dev/fuse");
+        return;
+    }
+    let mut command = as_user(USER, &["dac_override"]);
+    command.args([OsStr::new(env!("CARGO_BIN_EXE_waxseal")), OsStr::new("mount")]);
+    command.args([tool.path("store"), tool.path("mnt")]).env("FUSERMOUNT_PATH", "/absent/fusermount3");
+    let output = command.output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(4) && said.contains("fusermount3, which is not installed"), "{said}");
 }
