@@ -270,10 +270,11 @@ pub(crate) enum Verb {
     },
     /// Keep a copy of a store, by its change feed, until the process is ended.
     ///
-    /// A copy that does not exist is made first, by a checkpoint, and a cursor keeps the log of the source from then on;
-    /// no other process may have the source open for writing at that moment. Each commit is applied in one step with its
-    /// position. The copy can be read and served meanwhile; nothing else may change it. Exit code 6 if the log does not
-    /// reach back to the copy's position: remove the copy to begin again.
+    /// A copy that does not exist is made first, by a checkpoint, and a cursor keeps the log of the source from then on.
+    /// If another process has the source open for writing at that moment, it must be `waxseal serve` or `waxseal mount`,
+    /// which then makes the checkpoint and moves the cursor. Each commit is applied in one step with its position. The copy
+    /// can be read and served meanwhile; nothing else may change it. Exit code 6 if the log does not reach back to the
+    /// copy's position: remove the copy to begin again.
     Follow(FollowArgs),
     /// List the cursors of the change feed, add, move or remove one. A cursor keeps the log for its consumer.
     Cursor {

@@ -13,6 +13,7 @@ use waxseal::{
     Batch, CfOptions, Change, ChangeOperation, ChangePosition, Changes, ColumnFamily, Contents, Db, Durability,
     ErrorKind,
 };
+use waxseal_http::Client;
 
 use crate::args::FollowArgs;
 use crate::failure::{Exit, Failure};
@@ -31,6 +32,9 @@ const STEP: Duration = Duration::from_millis(200);
 
 /// How often the source is looked at again.
 const REFRESH: Duration = Duration::from_secs(1);
+
+/// How often the cursor of a busy source is moved.
+const RELEASE: Duration = Duration::from_secs(10);
 
 /// A commit that is longer is applied in parts.
 const MAX_BATCH_BYTES: usize = 64 << 20;
@@ -52,7 +56,7 @@ pub(crate) fn follow(options: &FollowArgs, output: &mut Output) -> Result<Exit, 
     let (mut followed, mut changes) = Followed::open(copy, &source_db)?;
     let position = changes.position();
     release_log(source, cursor, &followed.position)?;
-    let mut refreshed = Instant::now();
+    let (mut refreshed, mut released) = (Instant::now(), Instant::now());
     output.line(format!("following from {position}"))?;
     output.object(&json!({ "following": position.to_string() }))?;
     let mut is_current = false;
@@ -60,6 +64,10 @@ pub(crate) fn follow(options: &FollowArgs, output: &mut Output) -> Result<Exit, 
         if refreshed.elapsed() > REFRESH {
             source_db.refresh()?; // lets files go that the source has replaced
             refreshed = Instant::now();
+        }
+        if released.elapsed() > RELEASE {
+            followed.release(source, cursor)?;
+            released = Instant::now();
         }
         let wait = if *once { Duration::ZERO } else { STEP };
         match changes.wait_next(wait).map_err(failure)? {
@@ -69,7 +77,8 @@ pub(crate) fn follow(options: &FollowArgs, output: &mut Output) -> Result<Exit, 
             }
             None if !is_current => {
                 followed.save(changes.position())?;
-                followed.copy.sync()?;
+                followed.release(source, cursor)?;
+                released = Instant::now();
                 let position = followed.position;
                 output
                     .line(format!("current at {position}: {}", text::counted(followed.applied, "change", "changes")))?;
@@ -102,10 +111,26 @@ fn begin(source: &Path, dest: &Path, cursor: &str, output: &mut Output) -> Resul
     name.push(".follow-partial");
     let partial = dest.with_file_name(name);
     remove_partial(&partial)?;
-    let db = report_cut(Db::builder(source).create_if_missing(false).open()?)?;
-    db.change_cursor(cursor)?;
-    db.checkpoint(&partial)?;
-    db.close()?;
+    match Db::builder(source).create_if_missing(false).open() {
+        Ok(db) => {
+            let db = report_cut(db)?;
+            db.change_cursor(cursor)?;
+            db.checkpoint(&partial)?;
+            db.close()?;
+        }
+        Err(error) if *error.kind() == ErrorKind::Locked => match server_of(source)? {
+            Some(server) => {
+                let absolute = std::path::absolute(&partial).map_err(|error| Failure::io(partial.display(), error))?;
+                server.checkpoint(cursor, &absolute)?;
+            }
+            None => {
+                let ways = "begin the copy while no process writes the source, or while waxseal serve or mount does, or \
+                            name a checkpoint that the process has made";
+                return Err(Failure::from(error).explain(ways));
+            }
+        },
+        Err(error) => return Err(error.into()),
+    }
     let copy = Db::open(&partial)?;
     let branch =
         copy.change_branch().ok_or_else(|| Failure::new(Exit::CheckFailed, "a checkpoint without a position"))?;
@@ -137,8 +162,13 @@ fn remove_partial(partial: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Moves the cursor of the source to what the copy holds. Where the source cannot be opened for writing, because another
-/// process has it open or files may not be changed, the cursor stays.
+/// Returns the process that serves the source; `None` if none does.
+fn server_of(source: &Path) -> Result<Option<Client>, Failure> {
+    Client::of_store(source).map_err(|error| Failure::io(source.display(), error))
+}
+
+/// Moves the cursor of the source to what the copy holds. A process that serves the source moves it. The cursor stays
+/// where another process has the source open, or files may not be changed.
 fn release_log(source: &Path, cursor: &str, position: &ChangePosition) -> Result<(), Failure> {
     match Db::builder(source).create_if_missing(false).open() {
         Ok(db) => {
@@ -146,12 +176,23 @@ fn release_log(source: &Path, cursor: &str, position: &ChangePosition) -> Result
             db.change_cursor(cursor)?.advance(*position).map_err(failure)?;
             Ok(db.close()?)
         }
-        Err(error) if *error.kind() == ErrorKind::Locked => Ok(()),
+        Err(error) if *error.kind() == ErrorKind::Locked => release_by_server(source, cursor, position),
         Err(error) => {
             eprintln!("waxseal: the cursor {cursor:?} was not moved: {error}");
             Ok(())
         }
     }
+}
+
+fn release_by_server(source: &Path, cursor: &str, position: &ChangePosition) -> Result<(), Failure> {
+    let moved = match server_of(source)? {
+        Some(server) => server.advance_cursor(cursor, &position.to_string()),
+        None => Ok(()),
+    };
+    if let Err(error) = moved {
+        eprintln!("waxseal: the cursor {cursor:?} was not moved: {error}"); // the server may have ended
+    }
+    Ok(())
 }
 
 /// A copy that is open, with the commit that is being applied to it.
@@ -160,6 +201,8 @@ struct Followed {
     positions: ColumnFamily,
     /// The copy has all changes before this position.
     position: ChangePosition,
+    /// Before this position the changes are durable in the copy.
+    released: ChangePosition,
     branch: Option<ChangePosition>,
     batch: Batch,
     /// Families of the copy by their names.
@@ -192,7 +235,8 @@ impl Followed {
         };
         let (positions, batch) = (copy.column_family(FOLLOWED)?, copy.batch());
         let position = changes.position();
-        Ok((Followed { copy, positions, position, branch, batch, families: HashMap::new(), applied: 0 }, changes))
+        let (families, released) = (HashMap::new(), position);
+        Ok((Followed { copy, positions, position, released, branch, batch, families, applied: 0 }, changes))
     }
 
     /// Adds a change, and commits at the end of its commit.
@@ -225,6 +269,16 @@ impl Followed {
             self.position = position;
         }
         Ok(())
+    }
+
+    /// Makes the changes so far durable, and then lets a process that serves the source give up its log before them.
+    fn release(&mut self, source: &Path, cursor: &str) -> Result<(), Failure> {
+        if self.position == self.released {
+            return Ok(());
+        }
+        self.copy.sync()?;
+        self.released = self.position;
+        release_by_server(source, cursor, &self.position)
     }
 
     /// Returns a family of the copy. A new one gets the options that the source has. `None` for a family that neither

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
@@ -86,6 +87,28 @@ impl Client {
         let mut headers = vec![(headers::FAMILY, url_path::encode_name(family.as_bytes()))];
         headers.extend(session.map(|name| (headers::SESSION, url_path::encode_name(name.as_bytes()))));
         Ok(socket::connect(store)?.map(|_| Client { store: store.to_owned(), headers }))
+    }
+
+    /// Returns a client of the process that serves a store, whatever family its files are in; `None` if none does.
+    pub fn of_store(store: &Path) -> io::Result<Option<Client>> {
+        Ok(socket::connect(store)?.map(|_| Client { store: store.to_owned(), headers: Vec::new() }))
+    }
+
+    /// Creates a cursor of the change feed, if there is none of this name, and then a checkpoint of the whole store in a
+    /// new directory, which is named by its absolute path.
+    pub fn checkpoint(&self, cursor: &str, directory: &Path) -> Result<()> {
+        let directory = url_path::encode_name(directory.as_os_str().as_bytes());
+        self.move_cursor(cursor, (headers::CHECKPOINT, directory))
+    }
+
+    /// Moves a cursor of the change feed to a position, and creates it if there is none of this name.
+    pub fn advance_cursor(&self, cursor: &str, position: &str) -> Result<()> {
+        self.move_cursor(cursor, (headers::POSITION, position.to_owned()))
+    }
+
+    fn move_cursor(&self, cursor: &str, step: (&'static str, String)) -> Result<()> {
+        let cursor = (headers::CURSOR, url_path::encode_name(cursor.as_bytes()));
+        self.request("POST", b"", &[cursor, step], b"").map(drop)
     }
 
     /// Creates a directory.

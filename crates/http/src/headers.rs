@@ -20,6 +20,13 @@ pub(crate) const KIND_LINK: &str = "link";
 /// `true`: directories above are created, too.
 #[cfg(feature = "server")]
 pub(crate) const PARENTS: &str = "waxseal-parents";
+/// The name of a cursor of the change feed, percent-encoded, which a `POST` to the root creates or moves. Only through the
+/// socket.
+pub(crate) const CURSOR: &str = "waxseal-cursor";
+/// The position that the cursor gets.
+pub(crate) const POSITION: &str = "waxseal-position";
+/// A new directory for a checkpoint of the store after the cursor, percent-encoded.
+pub(crate) const CHECKPOINT: &str = "waxseal-checkpoint";
 /// Extended attributes that an entry did not get, as a message.
 pub(crate) const REFUSED: &str = "waxseal-refused";
 /// The content type of a body of [parts](crate::parts).

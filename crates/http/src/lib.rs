@@ -13,7 +13,8 @@
 //!
 //! Requests that change files need the token, or come through the socket. Their attributes are in the headers
 //! `Waxseal-Mode` (octal), `Waxseal-Owner` (`uid:gid`) and `Waxseal-Mtime` (nanoseconds since 1970). An error has the
-//! name of POSIX in `Waxseal-Error`.
+//! name of POSIX in `Waxseal-Error`. Through the socket, a `POST` to the root with `Waxseal-Cursor` keeps the change feed
+//! for a copy, and writes the checkpoint that the copy begins with.
 //!
 //! The crate uses the public interfaces of `waxseal` and `waxseal-files` alone. Modules import from lower lines only:
 //!

@@ -1,7 +1,9 @@
 //! Requests as operations of a file store.
 
+use std::ffi::OsString;
 use std::hint::black_box;
 use std::net::IpAddr;
+use std::os::unix::ffi::OsStringExt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +19,7 @@ use hyper::http::request::Parts;
 use hyper::http::response::Builder;
 use hyper::http::uri::Authority;
 use hyper::{Method, Request, Response, StatusCode};
+use waxseal::ChangePosition;
 use waxseal_files::{
     Condition, ErrorKind, FileStore, List, MAX_LINK_BYTES, Metadata, RenameMode, SetAttributes, SnapshotFile, XattrMode,
 };
@@ -113,14 +116,13 @@ impl Service {
     /// another host.
     fn of_request(&self, headers: &HeaderMap) -> Outcome<Service> {
         self.check_host(headers)?;
-        let named = |name| Some(percent_encoding::percent_decode_str(text(headers, name)?).collect::<Vec<u8>>());
-        if named(headers::FAMILY).is_some_and(|family| family != self.files.name().as_bytes()) {
+        if decoded(headers, headers::FAMILY).is_some_and(|family| family != self.files.name().as_bytes()) {
             let message =
                 format!("the process that serves the store has the files of the family {:?}", self.files.name());
             return Err(Failure::new(StatusCode::MISDIRECTED_REQUEST, message));
         }
         let mut own = self.clone();
-        if let (Access::Owner, Some(name)) = (&self.access, named(headers::SESSION)) {
+        if let (Access::Owner, Some(name)) = (&self.access, decoded(headers, headers::SESSION)) {
             let name = String::from_utf8(name).map_err(|_| "the name of a session is UTF-8")?;
             let session = self.files.db().session(name.as_str()).map_err(waxseal_files::Error::from)?;
             own.files = self.files.in_session(&session)?;
@@ -154,6 +156,7 @@ impl Service {
             "DELETE" => self.delete(path, headers).await,
             "MKCOL" => self.make_directory(path, headers).await,
             "COPY" | "MOVE" => self.copy_or_move(method, path, headers).await,
+            "POST" if headers.contains_key(headers::CURSOR) => self.feed_copy(headers).await,
             "POST" => self.append(path, pieces).await,
             _ => self.patch(path, headers, pieces).await,
         }
@@ -378,6 +381,25 @@ impl Service {
         )
     }
 
+    /// Moves the cursor that keeps the change feed for a copy, and writes the checkpoint that a copy begins with.
+    async fn feed_copy(&self, headers: &HeaderMap) -> Outcome<Response<Body>> {
+        if !matches!(self.access, Access::Owner) {
+            return Err(Failure::new(StatusCode::FORBIDDEN, "cursors are moved through the socket of the store"));
+        }
+        let name = decoded(headers, headers::CURSOR).and_then(|name| String::from_utf8(name).ok());
+        let name = name.ok_or("the name of a cursor is UTF-8")?;
+        let position = text(headers, headers::POSITION).map(str::parse::<ChangePosition>).transpose();
+        let position = position.map_err(waxseal_files::Error::from)?;
+        let checkpoint = decoded(headers, headers::CHECKPOINT).map(OsString::from_vec);
+        let db = self.files.db().clone();
+        let moved = move || {
+            let cursor = db.change_cursor(&name)?;
+            position.map_or(Ok(()), |position| cursor.advance(position))?;
+            checkpoint.map_or(Ok(()), |directory| db.checkpoint(directory).map(drop))
+        };
+        done(blocking(move || moved().map_err(|error: waxseal::Error| waxseal_files::Error::from(error).into())).await)
+    }
+
     async fn patch(&self, path: Vec<u8>, headers: &HeaderMap, mut pieces: Pieces) -> Outcome<Response<Body>> {
         let body = pieces.whole(MAX_ATTRIBUTE_BYTES).await?;
         let (files, attributes) = (self.files.clone(), attributes(headers)?);
@@ -450,6 +472,11 @@ fn is_of_tree(headers: &HeaderMap) -> bool {
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
+}
+
+/// Returns a header that is percent-encoded.
+fn decoded(headers: &HeaderMap, name: &str) -> Option<Vec<u8>> {
+    Some(percent_encoding::percent_decode_str(text(headers, name)?).collect())
 }
 
 /// Returns the attributes that a request gives an entry.

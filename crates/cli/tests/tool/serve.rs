@@ -11,6 +11,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::Tool;
+use crate::changes::{contents, follow_once};
 
 const TOKEN: &str = "a token";
 
@@ -336,4 +337,49 @@ fn a_server_beside_a_writer_shows_what_is_written() {
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
     assert!(server.signal(Signal::TERM).success());
+}
+
+/// Returns the position of the cursor that `follow` makes.
+fn cursor(tool: &Tool) -> String {
+    let cursors = tool.json(&["cursor"])["cursors"].clone();
+    assert_eq!((cursors.as_array().unwrap().len(), &cursors[0]["name"]), (1, &"follow".into()));
+    cursors[0]["position"].as_str().unwrap().to_owned()
+}
+
+/// The process that serves a store makes the checkpoint that a copy begins with, and gives up the log that it has.
+#[test]
+fn a_served_store_is_followed() {
+    let tool = Tool::new();
+    tool.with_files(|files| files.write("before", "1").unwrap());
+    let server = Served::start(&tool, &[]);
+    let put = |name: &str| {
+        fs::write(tool.path(name), vec![7; 300_000]).unwrap();
+        tool.ok(&["fs", "put", &tool.local(name), &tool.url("")]);
+    };
+    follow_once(&tool, "copy");
+    assert_eq!(contents(&tool, "copy"), contents(&tool, "store"));
+    let begun = cursor(&tool);
+    put("first");
+    follow_once(&tool, "copy");
+    assert_eq!(contents(&tool, "copy"), contents(&tool, "store"));
+    let first = cursor(&tool);
+    assert_ne!(begun, first, "the cursor has moved");
+    // A process that follows for long moves it whenever the copy is current.
+    let mut command = tool.command(&["follow", &tool.local("store"), &tool.local("copy")]);
+    let mut follower = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(follower.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(said.any(|line| line.starts_with("current at ")));
+    put("second");
+    assert!(said.any(|line| line.starts_with("current at ")));
+    assert_ne!(cursor(&tool), first);
+    follower.kill().unwrap();
+    follower.wait().unwrap();
+    follow_once(&tool, "copy");
+    assert_eq!(contents(&tool, "copy"), contents(&tool, "store"));
+    // Only through the socket.
+    assert_eq!(server.change("/", &["--request", "POST", "--header", "Waxseal-Cursor: other"]), "403");
+    let last = cursor(&tool);
+    assert!(server.signal(Signal::TERM).success());
+    follow_once(&tool, "copy");
+    assert_eq!((contents(&tool, "copy"), cursor(&tool)), (contents(&tool, "store"), last));
 }
