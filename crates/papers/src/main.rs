@@ -1,4 +1,5 @@
-//! The papers' experiments: one for each claim of MetaHive and Wasef, next to the paper's own result.
+//! The papers' experiments: one for each claim of MetaHive and Wasef, next to the paper's own result. `htrc`
+//! compares the corpus store with that of Ruan and Plale.
 //!
 //! ```text
 //! metahive    wasef       one experiment per claim about seals | about registry and log
@@ -13,6 +14,7 @@
 )]
 
 mod content;
+mod htrc;
 mod metahive;
 mod node;
 mod wasef;
@@ -39,12 +41,11 @@ enum Paper {
     Metahive(metahive::Line),
     /// Tests the claims about registry and log, one by one, next to the paper's.
     Wasef(wasef::Line),
+    /// Compares the corpus store with the paper's, figure by figure.
+    Htrc(htrc::Line),
     /// Reserved for the file store's paper; it has no experiment yet.
     #[command(hide = true)]
     Files(Absent),
-    /// Reserved for the tables' paper; it has no experiment yet.
-    #[command(hide = true)]
-    Htrc(Absent),
 }
 
 /// Arguments of a paper without experiments.
@@ -56,7 +57,7 @@ struct Absent {
 
 /// Ends the program with a usage error (exit code 2).
 fn absent(paper: &str) -> ! {
-    let text = format!("{paper} has no experiments yet; these papers have some: metahive, wasef");
+    let text = format!("{paper} has no experiments yet; these papers have some: metahive, wasef, htrc");
     Line::command().error(ErrorKind::InvalidSubcommand, text).exit()
 }
 
@@ -65,7 +66,7 @@ fn main() -> ExitCode {
         Paper::Metahive(line) => metahive::metahive(&line),
         Paper::Wasef(line) => wasef::wasef(&line),
         Paper::Files(_) => absent("files"),
-        Paper::Htrc(_) => absent("htrc"),
+        Paper::Htrc(line) => htrc::htrc(&line),
     };
     match done {
         Ok(code) => ExitCode::from(code),
