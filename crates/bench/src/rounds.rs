@@ -8,7 +8,7 @@
 
 use crate::Outcome;
 use crate::experiment::Run;
-use crate::stats::{Interval, MEDIAN_SAMPLES, median, median_interval};
+use crate::stats::{Interval, MEDIAN_SAMPLES, median, median_interval, ratio_interval};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -96,6 +96,16 @@ impl Rounds {
         median_interval(&self.times.iter().map(|round| round[side]).collect::<Vec<f64>>(), self.seed)
     }
 
+    /// Returns how many times as fast as `base` the side was: the geometric mean over rounds, from three rounds on.
+    pub fn speedup(&self, side: usize, base: usize) -> Option<Interval> {
+        self.ratio(|round| round[base] / round[side])
+    }
+
+    /// Returns the geometric mean of a ratio that `of` computes from the sides of a round, from three rounds on.
+    pub fn ratio(&self, of: impl Fn(&[f64]) -> f64) -> Option<Interval> {
+        ratio_interval(&self.times.iter().map(|round| of(round)).collect::<Vec<f64>>(), self.seed)
+    }
+
     /// Returns how many nanoseconds `side` took more than `base`.
     pub fn more(&self, side: usize, base: usize) -> Option<Interval> {
         let more: Vec<f64> = self.times.iter().map(|round| round[side] - round[base]).collect();
@@ -152,6 +162,13 @@ mod tests {
         });
         let more = rounds.expect("measured").more(1, 0).expect("twelve rounds");
         assert!((more.mean - 7.0).abs() < 1e-9 && more.low <= more.mean && more.mean <= more.high, "{more:?}");
+    }
+
+    #[test]
+    fn a_speedup_is_of_the_base() {
+        let rounds = alternate(&run(), 2, 3, |side| Ok(if side == 1 { 10.0 } else { 40.0 })).expect("measured");
+        let speedup = rounds.speedup(1, 0).expect("three rounds");
+        assert!((speedup.mean - 4.0).abs() < 1e-9 && speedup.n == 3, "{speedup:?}");
     }
 
     #[test]

@@ -1,12 +1,12 @@
-//! The papers' experiments: one for each claim of MetaHive and Wasef, next to the paper's own result. `htrc`
-//! compares the corpus store with that of Ruan and Plale.
+//! The papers' experiments: one for each claim of MetaHive, Wasef and the papers about files and books, next to the
+//! paper's own result.
 //!
 //! ```text
-//! metahive    wasef       one experiment per claim about seals | about registry and log
-//!      \       /
-//!     node, content       stores on the bare engine | records of the paper's size
-//!         |
-//!    waxseal_bench        size, directory and result lines; alternating rounds; intervals; gates
+//! metahive    wasef    files, htrc    one experiment per claim: seals | registry and log | files, books
+//!      \       /            |
+//!     node, content         |        stores on the bare engine | records of the paper's size
+//!         |                /
+//!    waxseal_bench                   size, directory and result lines; alternating rounds; intervals; gates
 //! ```
 #![expect(
     clippy::disallowed_methods,
@@ -14,13 +14,13 @@
 )]
 
 mod content;
+mod files;
 mod htrc;
 mod metahive;
 mod node;
 mod wasef;
 
-use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 use waxseal_bench::heap;
 
@@ -41,31 +41,17 @@ enum Paper {
     Metahive(metahive::Line),
     /// Tests the claims about registry and log, one by one, next to the paper's.
     Wasef(wasef::Line),
+    /// Tests the claims about files in a store, one by one, next to the papers'.
+    Files(files::Line),
     /// Compares the corpus store with the paper's, figure by figure.
     Htrc(htrc::Line),
-    /// Reserved for the file store's paper; it has no experiment yet.
-    #[command(hide = true)]
-    Files(Absent),
-}
-
-/// Arguments of a paper without experiments.
-#[derive(clap::Args)]
-struct Absent {
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    _arguments: Vec<String>,
-}
-
-/// Ends the program with a usage error (exit code 2).
-fn absent(paper: &str) -> ! {
-    let text = format!("{paper} has no experiments yet; these papers have some: metahive, wasef, htrc");
-    Line::command().error(ErrorKind::InvalidSubcommand, text).exit()
 }
 
 fn main() -> ExitCode {
     let done = match Line::parse().paper {
         Paper::Metahive(line) => metahive::metahive(&line),
         Paper::Wasef(line) => wasef::wasef(&line),
-        Paper::Files(_) => absent("files"),
+        Paper::Files(line) => files::files(&line),
         Paper::Htrc(line) => htrc::htrc(&line),
     };
     match done {

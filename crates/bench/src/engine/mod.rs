@@ -231,6 +231,8 @@ pub struct Rows<'a> {
     wanted: u64,
     seen: u64,
     touched: u64,
+    /// The first key that is not accepted; empty if there is none.
+    end: Vec<u8>,
     laps: Option<&'a mut Laps>,
     each: Option<&'a mut Each<'a>>,
 }
@@ -241,22 +243,31 @@ impl<'a> Rows<'a> {
 
     /// Accepts at most `wanted` rows.
     pub fn wanted(wanted: u64) -> Rows<'static> {
-        Rows { wanted, seen: 0, touched: 0, laps: None, each: None }
+        Rows { wanted, seen: 0, touched: 0, end: Vec::new(), laps: None, each: None }
     }
 
     /// Accepts all rows and measures time.
     pub fn timed(laps: &'a mut Laps) -> Rows<'a> {
-        Rows { wanted: u64::MAX, seen: 0, touched: 0, laps: Some(laps), each: None }
+        Rows { wanted: u64::MAX, seen: 0, touched: 0, end: Vec::new(), laps: Some(laps), each: None }
     }
 
     /// Accepts all rows and passes each to a callback.
     pub fn shown(each: &'a mut Each<'a>) -> Rows<'a> {
-        Rows { wanted: u64::MAX, seen: 0, touched: 0, laps: None, each: Some(each) }
+        Rows::below(Vec::new(), each)
+    }
+
+    /// Accepts the rows below the key `end` of an ascending scan and passes each to a callback; all rows if `end` is
+    /// empty.
+    pub fn below(end: Vec<u8>, each: &'a mut Each<'a>) -> Rows<'a> {
+        Rows { wanted: u64::MAX, seen: 0, touched: 0, end, laps: None, each: Some(each) }
     }
 
     /// Receives one row. Returns false if no more are wanted.
     #[inline]
     pub fn row(&mut self, key: &[u8], value: &[u8]) -> bool {
+        if !self.end.is_empty() && key >= self.end.as_slice() {
+            return false;
+        }
         self.touched = self.touched.wrapping_add(touch(value)).wrapping_add(key.len() as u64);
         self.seen += 1;
         if let Some(laps) = &mut self.laps

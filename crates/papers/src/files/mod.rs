@@ -1,0 +1,131 @@
+//! `files`: the experiments of the two papers that keep files in Cassandra, with the file store beside their layouts and
+//! what readers use today.
+//!
+//! Every experiment asks one question, describes its protocol, and ends with lines `PASS|FAIL|INCONCLUSIVE id metric
+//! value unit threshold`. Its file begins with: question, protocol, what passes. `--scale` sets the size, 1 being the
+//! paper's (13 million files, 300 GB); the gates are set for 200,000 files, which is `--scale 0.0154`.
+//!
+//! ```text
+//! generate  populate  random  traverse      one experiment each
+//!     \        |        |       /
+//!      \     sides, caches     /            layouts filled with a tree; checks; dropped caches
+//!       \        |            /
+//!        ours  ext4  archive  keyed  sqlite     one layout each
+//!         \      |      |       |     /
+//!                  layout                   what a layout can do
+//!                    |
+//!                  tree                     paths, sizes and contents from a seed
+//! ```
+
+mod archive;
+mod caches;
+mod ext4;
+mod generate;
+mod keyed;
+mod layout;
+mod ours;
+mod populate;
+mod random;
+mod sides;
+#[cfg(feature = "peers")]
+mod sqlite;
+mod traverse;
+mod tree;
+
+use clap::{Args, ValueEnum};
+use waxseal_bench::Outcome;
+use waxseal_bench::experiment::{self, Needs};
+use waxseal_bench::gate::Gate;
+
+/// Arguments of `files`.
+#[derive(Args, Debug)]
+pub(crate) struct Line {
+    /// The experiment.
+    experiment: Experiment,
+    #[command(flatten)]
+    ask: experiment::Ask,
+    /// The layouts under comparison [default: all of this build].
+    #[arg(long, value_delimiter = ',')]
+    layouts: Vec<layout::Name>,
+    /// `random`, `traverse`: the state of the caches [default: both, which needs root].
+    #[arg(long)]
+    caches: Option<caches::Caches>,
+}
+
+/// The experiments.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Experiment {
+    /// The set of files has the paper's distribution.
+    Generate,
+    /// Time and space of writing all files.
+    Populate,
+    /// Reads of single files in random order.
+    Random,
+    /// Reads of all files.
+    Traverse,
+}
+
+/// The type of an experiment's function.
+type Conduct = fn(&Run) -> Outcome<Vec<Gate>>;
+
+/// One run of an experiment, with the options of individual experiments.
+struct Run {
+    run: experiment::Run,
+    layouts: Vec<layout::Name>,
+    caches: Option<caches::Caches>,
+}
+
+impl std::ops::Deref for Run {
+    type Target = experiment::Run;
+    fn deref(&self) -> &experiment::Run {
+        &self.run
+    }
+}
+
+impl Run {
+    /// Returns the files of this run.
+    fn tree(&self) -> tree::Tree {
+        tree::Tree::new(self.seed, self.size(tree::FILES, 200), self.size(tree::DIRECTORIES, 8))
+    }
+
+    /// Returns the number of rounds of a comparison. The times of a tiny tree mean nothing, so it gets one.
+    fn rounds(&self, tree: &tree::Tree) -> usize {
+        if tree.len() < 500 { 1 } else { 5 }
+    }
+
+    /// Returns the number of a layout among those under comparison.
+    fn side(&self, name: layout::Name) -> Option<usize> {
+        self.layouts.iter().position(|layout| *layout == name)
+    }
+}
+
+impl Experiment {
+    fn case(self) -> (Needs, Conduct) {
+        const MIB: u64 = 1 << 20;
+        const GIB: u64 = 1 << 30;
+        let case = |id, run: Conduct, scales, disk| (Needs { id, scales, disk }, run);
+        match self {
+            Experiment::Generate => case("generate", generate::run, (0.1, 0.001), (0, MIB)),
+            Experiment::Populate => case("populate", populate::run, (0.0004, 0.00005), (600 * GIB, 256 * MIB)),
+            Experiment::Random => case("random", random::run, (0.0004, 0.00005), (2_400 * GIB, 256 * MIB)),
+            Experiment::Traverse => case("traverse", traverse::run, (0.0004, 0.00005), (2_400 * GIB, 256 * MIB)),
+        }
+    }
+}
+
+/// Runs the experiment.
+pub(crate) fn files(line: &Line) -> Outcome<u8> {
+    let (needs, conduct) = line.experiment.case();
+    let layouts = match line.layouts.as_slice() {
+        [] => layout::Name::built(),
+        chosen => chosen.to_vec(),
+    };
+    experiment::conduct(&line.ask, &needs, |run| {
+        println!("{PAPER}");
+        conduct(&Run { run, layouts, caches: line.caches })
+    })
+}
+
+/// The machines of the paper's measurements.
+const PAPER: &str = "the paper: 13 million images, 300 GB; 12 machines (2 cores, 4 GB each) with Cassandra, three replicas; \
+                     ReiserFS on a RAID-0 volume of a storage array";
