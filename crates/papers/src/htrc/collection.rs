@@ -13,6 +13,10 @@ use waxseal_corpus::{Corpus, Metadata, Rights, Volume};
 /// Number of volumes.
 pub(super) const VOLUMES: u64 = 28_896;
 
+/// Number of volumes below [`LEAST_SCALE`], where an experiment is only tried out.
+const FEW: u64 = 1_000;
+const LEAST_SCALE: f64 = 0.0001;
+
 /// Mean bytes of a volume at scale 1: the paper's 56.4 GB over its volumes.
 pub(super) const VOLUME_BYTES: f64 = 1_950_000.0;
 
@@ -86,17 +90,31 @@ impl Collection {
         self.pages * self.page_bytes + self.archive_bytes
     }
 
+    pub(super) fn volumes(&self) -> u64 {
+        self.volumes
+    }
+
+    /// Returns the bytes of all volumes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.volumes * self.volume_bytes() as u64
+    }
+
     pub(super) fn pages(&self) -> usize {
         self.pages
     }
 
-    /// Returns the volume of a number below the number of volumes.
+    /// Returns the volume of a number below [`volumes`](Collection::volumes).
     pub(super) fn volume(&self, number: u64) -> Volume {
         let mut random = self.random(number);
         let pages = (0..self.pages).map(|_| self.page(&mut random).to_owned()).collect();
         let at = random.below(POOL_BYTES as u64) as usize;
         let archive = self.archive[at..at + self.archive_bytes].to_vec();
         Volume { metadata: self.metadata(number), pages, archive: Some(archive) }
+    }
+
+    /// Returns the first page of a volume.
+    pub(super) fn first_page(&self, number: u64) -> &str {
+        self.page(&mut self.random(number))
     }
 
     fn random(&self, number: u64) -> Random {
@@ -156,6 +174,27 @@ pub(super) fn id(number: u64) -> String {
     format!("iu.{}", FIRST_ID + number)
 }
 
+/// Returns the number of the volume of an id.
+pub(super) fn number(id: &str) -> Option<u64> {
+    id.strip_prefix("iu.")?.parse::<u64>().ok()?.checked_sub(FIRST_ID)
+}
+
+/// Returns the number of volumes at a scale: the paper's, from 0.0001 on.
+pub(super) fn volumes(scale: f64) -> u64 {
+    if scale < LEAST_SCALE { FEW } else { VOLUMES }
+}
+
+/// Draws distinct items; all of them if there are fewer.
+pub(super) fn draw(random: &mut Random, from: &[u64], count: usize) -> Vec<u64> {
+    let mut items = from.to_vec();
+    for at in 0..count.min(items.len()) {
+        let other = at + random.below((items.len() - at) as u64) as usize;
+        items.swap(at, other);
+    }
+    items.truncate(count);
+    items
+}
+
 /// Returns the place of a volume in an order of its own for each property: a permutation of the numbers, so that the
 /// first n places are exactly n volumes.
 fn rank(number: u64, property: usize, volumes: u64) -> u64 {
@@ -178,16 +217,31 @@ mod tests {
             let wanted = VOLUME_BYTES * scale;
             assert!((bytes as f64 - wanted).abs() <= 1.0 + volume.pages.len() as f64, "{bytes} of {wanted}");
             assert_eq!(collection.volume(5), volume);
+            assert_eq!(collection.first_page(5), volume.pages[0]);
             assert_ne!(collection.volume(6).pages, volume.pages);
         }
     }
 
     #[test]
     fn ranks_are_permutations() {
-        for (volumes, property) in [1_000, VOLUMES, 256_451].into_iter().flat_map(|of| (0..8).map(move |at| (of, at))) {
+        for (volumes, property) in
+            [FEW, VOLUMES, 8_874, 256_451].into_iter().flat_map(|of| (0..8).map(move |at| (of, at)))
+        {
             let mut ranks: Vec<u64> = (0..volumes).map(|number| rank(number, property, volumes)).collect();
             ranks.sort_unstable();
             assert!(ranks.into_iter().eq(0..volumes), "{property} of {volumes}");
         }
+    }
+
+    #[test]
+    fn distinct_items_are_drawn() {
+        let mut random = Random::new(3);
+        let all: Vec<u64> = (0..100).collect();
+        let mut drawn = draw(&mut random, &all, 60);
+        assert_ne!(drawn, all[..60]);
+        drawn.sort_unstable();
+        drawn.dedup();
+        assert_eq!((drawn.len(), draw(&mut random, &all, 200).len()), (60, 100));
+        assert_eq!(number(&id(17)), Some(17));
     }
 }

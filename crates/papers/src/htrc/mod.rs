@@ -2,16 +2,23 @@
 //! Plale), compared with `waxseal-corpus`. Each file begins with: question, protocol, what passes.
 //!
 //! ```text
-//! schema    generate
-//!              |
-//!          collection       volumes with the paper's counts
+//! schema    generate    concurrent    queries    workload
+//!                  \        |   \        |    /    |
+//!                   \       |    \      plot      monitor
+//!                    collection                            volumes with the paper's counts
 //! ```
 
 mod collection;
+mod concurrent;
 mod generate;
+mod monitor;
+mod plot;
+mod queries;
 mod schema;
+mod workload;
 
 use clap::{Args, ValueEnum};
+use std::path::PathBuf;
 use waxseal_bench::Outcome;
 use waxseal_bench::experiment::{self, Needs, Run};
 use waxseal_bench::gate::Gate;
@@ -21,10 +28,13 @@ use waxseal_bench::gate::Gate;
 pub(crate) struct Line {
     /// The experiment.
     experiment: Experiment,
-    /// `schema`: 1 to 3 [default: all].
+    /// `schema`: 1 to 3, `workload`: 1 to 5 [default: all].
     number: Option<u32>,
     #[command(flatten)]
     ask: experiment::Ask,
+    /// `concurrent`, `queries` and `workload`: writes the figures as SVG files into this directory, which must exist.
+    #[arg(long)]
+    plots: Option<PathBuf>,
 }
 
 /// The experiments.
@@ -34,6 +44,14 @@ enum Experiment {
     Schema,
     /// The generated collection, and the paper's counts beside those of its queries.
     Generate,
+    /// Figure 4: concurrent readers and writers of each schema.
+    Concurrent,
+    /// Figure 5: concurrent readers and writers of a larger collection.
+    Larger,
+    /// Figure 6: queries by date and genre, and whole volumes.
+    Queries,
+    /// Figures 7 to 11: the workloads 1 to 5 beside a monitor.
+    Workload,
 }
 
 /// The type of an experiment's function.
@@ -46,6 +64,10 @@ impl Experiment {
         match self {
             Experiment::Schema => case("schema", schema::run, (1.0, 1.0), (0, 0)),
             Experiment::Generate => case("generate", generate::run, (0.01, 0.0001), (120_000 * MIB, 128 * MIB)),
+            Experiment::Concurrent => case("concurrent", concurrent::run, (0.001, 0.0001), (360_000 * MIB, 384 * MIB)),
+            Experiment::Larger => case("larger", concurrent::larger, (0.001, 0.0001), (120_000 * MIB, 256 * MIB)),
+            Experiment::Queries => case("queries", queries::run, (0.001, 0.0001), (360_000 * MIB, 384 * MIB)),
+            Experiment::Workload => case("workload", workload::run, (0.002, 0.0001), (240_000 * MIB, 128 * MIB)),
         }
     }
 
@@ -53,7 +75,8 @@ impl Experiment {
     fn numbers(self) -> u32 {
         match self {
             Experiment::Schema => 3,
-            Experiment::Generate => 0,
+            Experiment::Workload => 5,
+            _ => 0,
         }
     }
 }
