@@ -6,7 +6,8 @@ use clap::{Subcommand, ValueEnum};
 use waxseal_files::FileKind;
 
 /// A path is `waxseal://STORE/path`, or local. STORE is the first directory on the way that holds a store; `put`, `cp`,
-/// `sync`, `mkdir` and `newfile` create it where none is. `--cf` names the family of the files; default `files`.
+/// `sync`, `mkdir` and `newfile` create it where none is. A build with the feature `remote` takes URLs of object stores,
+/// too (s3://, gs://, az://, https://). `--cf` names the family of the files; default `files`.
 #[derive(Subcommand, Debug)]
 pub(crate) enum FsVerb {
     /// Print the names in a directory, or a file's own.
@@ -102,10 +103,10 @@ pub(crate) enum FsVerb {
     /// `put`, by the name that CassandraFS has for it.
     #[command(name = "copyFromLocal")]
     CopyFromLocal { src: OsString, dest: OsString },
-    /// Copy from a Hadoop file system. Not in this build.
+    /// Copy from a Hadoop file system (hdfs://), in a build with the feature `hdfs`.
     #[command(name = "copyFromHDFS")]
     CopyFromHdfs { src: OsString, dest: OsString },
-    /// Copy to a Hadoop file system. Not in this build.
+    /// Copy to a Hadoop file system (hdfs://), in a build with the feature `hdfs`.
     #[command(name = "copyToHDFS")]
     CopyToHdfs { src: OsString, dest: OsString },
 }

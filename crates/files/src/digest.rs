@@ -17,7 +17,8 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 pub struct Digest(u128);
 
 impl Digest {
-    pub(crate) fn from_number(number: u128) -> Digest {
+    /// Returns the digest of a number that [`Digest::number`] gave.
+    pub fn from_number(number: u128) -> Digest {
         Digest(number)
     }
 

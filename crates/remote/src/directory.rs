@@ -1,5 +1,6 @@
 //! The objects below a URL, by blocking calls.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -7,9 +8,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
 use object_store::path::Path;
-use object_store::{Attributes, GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutResult};
+use object_store::{
+    Attribute, Attributes, GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutResult,
+};
 
 use crate::blocking::BlockingRuntime;
+
+/// The metadata of an object that holds its label.
+pub(crate) const LABEL: Attribute = Attribute::Metadata(Cow::Borrowed("waxseal"));
 
 /// The objects below a URL. Names are relative to it, with `/` between components. Clones share the connection.
 #[derive(Clone)]
@@ -32,6 +38,9 @@ pub struct RemoteEntry {
     pub etag: Option<String>,
     /// True for a prefix.
     pub is_prefix: bool,
+    /// The label that [`crate::Upload::label`] gave to the object; known to [`RemoteDirectory::head`] and
+    /// [`crate::Download::open`] only.
+    pub label: Option<String>,
 }
 
 impl RemoteEntry {
@@ -42,11 +51,12 @@ impl RemoteEntry {
             modified_micros: u64::try_from(meta.last_modified.timestamp_micros()).unwrap_or_default(),
             etag: meta.e_tag,
             is_prefix: false,
+            label: None,
         }
     }
 
     fn prefix(path: &Path) -> RemoteEntry {
-        RemoteEntry { name: path.to_string(), size: 0, modified_micros: 0, etag: None, is_prefix: true }
+        RemoteEntry { name: path.to_string(), size: 0, modified_micros: 0, etag: None, is_prefix: true, label: None }
     }
 }
 
@@ -57,6 +67,13 @@ impl RemoteDirectory {
     /// Errors: `InvalidInput` for a URL that this build does not serve, or an incomplete configuration.
     pub fn open(url: &str) -> io::Result<RemoteDirectory> {
         RemoteDirectory::of(url, crate::url::connect(url)?)
+    }
+
+    /// Connects to the bucket, container or host of a URL (also `http://` and `https://` with the feature `cloud`, and
+    /// `hdfs://` with the feature `hdfs`), and returns the name of the URL's object in it. Errors: those of `open`.
+    pub fn open_root(url: &str) -> io::Result<(RemoteDirectory, String)> {
+        let (root, name) = crate::url::split(url)?;
+        Ok((RemoteDirectory::open(root)?, name))
     }
 
     /// Returns the objects of a store. `url` is its name in messages.
@@ -77,8 +94,10 @@ impl RemoteDirectory {
     /// Returns an object. Errors: `NotFound`, and those of the store.
     pub fn head(&self, name: &str) -> io::Result<RemoteEntry> {
         let path = self.path(name)?;
-        let meta = self.runtime.wait(self.store.head(&path)).map_err(|error| self.failed(name, error))?;
-        Ok(RemoteEntry::of(meta))
+        let options = GetOptions { head: true, ..GetOptions::default() };
+        let got = self.runtime.wait(self.store.get_opts(&path, options)).map_err(|error| self.failed(name, error))?;
+        let label = got.attributes.get(&LABEL).map(|label| label.as_ref().to_owned());
+        Ok(RemoteEntry { label, ..RemoteEntry::of(got.meta) })
     }
 
     /// Lists the objects and prefixes directly below a name, in the order of their names.
@@ -122,7 +141,18 @@ impl RemoteDirectory {
 
     /// Writes an object in one request.
     pub(crate) fn put(&self, name: &str, bytes: Bytes, mode: PutMode) -> Result<PutResult, object_store::Error> {
-        let options = PutOptions { mode, attributes: Attributes::new(), ..PutOptions::default() };
+        self.put_with(name, bytes, mode, Attributes::new())
+    }
+
+    /// As `put`, with metadata.
+    pub(crate) fn put_with(
+        &self,
+        name: &str,
+        bytes: Bytes,
+        mode: PutMode,
+        attributes: Attributes,
+    ) -> Result<PutResult, object_store::Error> {
+        let options = PutOptions { mode, attributes, ..PutOptions::default() };
         self.runtime.wait(async { self.store.put_opts(&Path::parse(name)?, bytes.into(), options).await })
     }
 

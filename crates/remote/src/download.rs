@@ -4,11 +4,12 @@ use std::io;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
-use futures_util::stream::BoxStream;
+use futures_util::stream::{self, BoxStream};
 use object_store::path::Path;
-use object_store::{GetOptions, ObjectStore};
+use object_store::{GetOptions, GetResult};
 
 use crate::directory::{RemoteDirectory, RemoteEntry};
+use crate::upload::{PARALLEL_PARTS, PART_BYTES};
 
 /// An object that is read. Sequential reads share one request; a read at another place begins a new one.
 pub struct Download {
@@ -49,17 +50,26 @@ impl Download {
         Ok(filled)
     }
 
-    /// Passes the whole content in pieces. Errors: those of `read_at` and of `take`.
-    pub fn each<E: From<io::Error>>(&mut self, mut take: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        let mut place = 0;
-        while place < self.entry.size {
-            let left = usize::try_from(self.entry.size - place).unwrap_or(usize::MAX);
-            let piece = self.piece_at(place)?;
-            let piece = piece.slice(..piece.len().min(left));
-            take(&piece)?;
-            place += piece.len() as u64;
+    /// Passes the whole content in pieces of 8 MiB, of which up to four are requested at the same time. Errors: those of
+    /// `read_at` and of `take`.
+    pub fn each<E: From<io::Error>>(&self, mut take: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        let (size, part) = (self.entry.size, PART_BYTES as u64);
+        let pieces = (0..size.div_ceil(part)).map(|piece| self.piece(piece * part, ((piece + 1) * part).min(size)));
+        let mut pieces = stream::iter(pieces).buffered(PARALLEL_PARTS);
+        while let Some(piece) = self.directory.runtime.wait(pieces.next()) {
+            take(&piece?)?;
         }
         Ok(())
+    }
+
+    /// Requests a range of bytes.
+    async fn piece(&self, start: u64, end: u64) -> io::Result<Bytes> {
+        let got = self.get(start, end).await.map_err(|error| self.failed(error))?;
+        let bytes = got.bytes().await.map_err(|error| self.failed(error))?;
+        match bytes.len() as u64 == end - start {
+            true => Ok(bytes),
+            false => Err(self.ends_early()),
+        }
     }
 
     /// Returns bytes at a place before the end; at least one.
@@ -75,10 +85,7 @@ impl Download {
             }
             let runtime = &self.directory.runtime;
             match self.rest.as_mut().and_then(|rest| runtime.wait(rest.next())) {
-                None => {
-                    let what = format!("{} ends before its length", self.directory.url_of(&self.entry.name));
-                    return Err(io::Error::new(io::ErrorKind::UnexpectedEof, what));
-                }
+                None => return Err(self.ends_early()),
                 Some(piece) => {
                     self.at += self.piece.len() as u64;
                     self.piece = piece.map_err(|error| self.directory.failed(&self.entry.name, error))?;
@@ -88,22 +95,34 @@ impl Download {
     }
 
     fn request(&self, place: u64) -> io::Result<BoxStream<'static, object_store::Result<Bytes>>> {
-        let RemoteDirectory { store, runtime, .. } = &self.directory;
-        let name = &self.entry.name;
+        let got = self.directory.runtime.wait(self.get(place, self.entry.size));
+        got.map(GetResult::into_stream).map_err(|error| self.failed(error))
+    }
+
+    /// Requests a range of bytes, or the object: a server need not know ranges.
+    async fn get(&self, start: u64, end: u64) -> object_store::Result<GetResult> {
+        let is_whole = start == 0 && end == self.entry.size;
         let options = GetOptions {
-            range: Some((place..self.entry.size).into()),
+            range: (!is_whole).then(|| (start..end).into()),
             if_match: self.entry.etag.clone(),
             ..GetOptions::default()
         };
-        let got = runtime.wait(async { store.get_opts(&Path::parse(name)?, options).await });
-        match got {
-            Ok(got) => Ok(got.into_stream()),
-            Err(object_store::Error::Precondition { .. }) => {
-                let what = format!("{} was replaced while it was read", self.directory.url_of(name));
-                Err(io::Error::other(what))
+        self.directory.store.get_opts(&Path::parse(&self.entry.name)?, options).await
+    }
+
+    fn failed(&self, error: object_store::Error) -> io::Error {
+        match error {
+            object_store::Error::Precondition { .. } => {
+                let what = format!("{} was replaced while it was read", self.directory.url_of(&self.entry.name));
+                io::Error::other(what)
             }
-            Err(error) => Err(self.directory.failed(name, error)),
+            error => self.directory.failed(&self.entry.name, error),
         }
+    }
+
+    fn ends_early(&self) -> io::Error {
+        let what = format!("{} ends before its length", self.directory.url_of(&self.entry.name));
+        io::Error::new(io::ErrorKind::UnexpectedEof, what)
     }
 }
 

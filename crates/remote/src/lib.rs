@@ -6,6 +6,7 @@
 //! blocking.rs     the runtime that turns futures into blocking calls
 //! download.rs     sequential reads of one object
 //! upload.rs       one object, written in parts
+//! upload_queue.rs small objects that are sent at the same time
 //! backup_fs.rs    `BackupFs`: a directory of backups, object by object
 //! lease.rs        the lock of a directory of backups
 //! ```
@@ -42,9 +43,11 @@ mod directory;
 mod download;
 mod lease;
 mod upload;
+mod upload_queue;
 mod url;
 
 pub use backup_fs::BackupFs;
 pub use directory::{RemoteDirectory, RemoteEntry};
 pub use download::Download;
 pub use upload::Upload;
+pub use upload_queue::UploadQueue;

@@ -15,6 +15,9 @@ use url::Url;
 /// Errors: `InvalidInput` for a URL that this build does not serve, or an incomplete configuration.
 pub(crate) fn connect(text: &str) -> io::Result<Arc<dyn ObjectStore>> {
     let url = Url::parse(text).map_err(|error| refused(text, error))?;
+    if url.scheme() == "hdfs" {
+        return hdfs(text, &url);
+    }
     let (scheme, path) = ObjectStoreScheme::parse(&url).map_err(|_| unsupported(text))?;
     if url.query().is_some() || url.fragment().is_some() {
         return Err(refused(text, "a URL with `?` or `#`"));
@@ -22,6 +25,23 @@ pub(crate) fn connect(text: &str) -> io::Result<Arc<dyn ObjectStore>> {
     match scheme {
         ObjectStoreScheme::Local => Ok(below(LocalFileSystem::new().with_fsync(true), path)),
         scheme => cloud(text, scheme, path),
+    }
+}
+
+/// Returns the root of a URL, which names a bucket, a container or a host, and the name of an object below it. Only the
+/// names of `http://` and `https://` are percent-encoded.
+///
+/// Errors: `InvalidInput` for a text without a scheme, and for an HTTP URL with a query.
+pub(crate) fn split(text: &str) -> io::Result<(&str, String)> {
+    let scheme = text.find("://").ok_or_else(|| unsupported(text))?;
+    let end = text[scheme + 3..].find('/').map_or(text.len(), |at| scheme + 3 + at);
+    let (root, path) = text.split_at(end);
+    if !matches!(&text[..scheme], "http" | "https") {
+        return Ok((root, path.trim_matches('/').to_owned()));
+    }
+    match path.contains(['?', '#']) {
+        true => Err(refused(text, "a URL with `?` or `#`")),
+        false => Ok((root, Path::from_url_path(path).map_err(|error| refused(text, error))?.to_string())),
     }
 }
 
@@ -38,7 +58,7 @@ fn refused(text: &str, why: impl std::fmt::Display) -> io::Error {
 }
 
 fn unsupported(text: &str) -> io::Error {
-    refused(text, "no URL that this build has backups at")
+    refused(text, "a URL that this build cannot open")
 }
 
 #[cfg(not(feature = "cloud"))]
@@ -46,11 +66,24 @@ fn cloud(text: &str, _: ObjectStoreScheme, _: Path) -> io::Result<Arc<dyn Object
     Err(unsupported(text))
 }
 
+#[cfg(not(feature = "hdfs"))]
+fn hdfs(text: &str, _: &Url) -> io::Result<Arc<dyn ObjectStore>> {
+    Err(unsupported(text))
+}
+
+#[cfg(feature = "hdfs")]
+fn hdfs(text: &str, url: &Url) -> io::Result<Arc<dyn ObjectStore>> {
+    let path = Path::from_url_path(url.path()).map_err(|error| refused(text, error))?;
+    let store = hdfs_native_object_store::HdfsObjectStoreBuilder::new().with_url(text).build();
+    Ok(below(store.map_err(|error| refused(text, error))?, path))
+}
+
 #[cfg(feature = "cloud")]
 fn cloud(text: &str, scheme: ObjectStoreScheme, path: Path) -> io::Result<Arc<dyn ObjectStore>> {
     use object_store::aws::AmazonS3Builder;
     use object_store::azure::MicrosoftAzureBuilder;
     use object_store::gcp::GoogleCloudStorageBuilder;
+    use object_store::http::HttpBuilder;
 
     // An error means that the process has chosen a provider already.
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -68,6 +101,11 @@ fn cloud(text: &str, scheme: ObjectStoreScheme, path: Path) -> io::Result<Arc<dy
             let builder = MicrosoftAzureBuilder::from_env().with_url(text).with_retry(retry());
             Ok(below(builder.build().map_err(failed)?, path))
         }
+        ObjectStoreScheme::Http => {
+            let options = object_store::ClientOptions::new().with_allow_http(true);
+            let builder = HttpBuilder::new().with_url(text).with_client_options(options).with_retry(retry());
+            Ok(Arc::new(builder.build().map_err(failed)?)) // whose URL has the path
+        }
         _ => Err(unsupported(text)),
     }
 }
@@ -82,6 +120,18 @@ fn retry() -> object_store::RetryConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn urls_are_split_behind_the_bucket() {
+        for (text, root, name) in [
+            ("s3://bucket/a//b?c%20d/", "s3://bucket", "a//b?c%20d"),
+            ("s3://bucket", "s3://bucket", ""),
+            ("http://host:80/a%20b/c", "http://host:80", "a b/c"),
+        ] {
+            assert_eq!(split(text).unwrap(), (root, name.to_owned()), "{text}");
+        }
+        assert!(split("bucket/a").is_err() && split("https://host/a?b").is_err());
+    }
 
     #[test]
     fn urls_that_lead_nowhere_are_refused_by_name() {

@@ -98,7 +98,7 @@ pub(super) fn cp(args: &Args, src: &OsStr, dest: &OsStr, output: &mut Output) ->
     copied.complete(ended, &*to.tree, &modes, output)
 }
 
-/// Opens the source to read, and the destination. At least one is in a store; a store that has both is opened
+/// Opens the source to read, and the destination. At least one is in a store or an object store; a store that has both is opened
 /// once.
 pub(super) fn open_both(args: &Args, src: &OsStr, dest: &OsStr, access: Access) -> Result<(Place, Place), Failure> {
     let (from, to) = (Location::parse(src)?, Location::parse(dest)?);
@@ -127,8 +127,11 @@ pub(super) fn target(tree: &dyn Tree, path: &[u8], src: &OsStr) -> Result<Vec<u8
     }
 }
 
-/// Fails if the directory that would hold a copy does not exist. Errors: not found; usage if it is none.
+/// Fails if the directory that would hold a copy does not exist; in an object store it need not. Errors: not found; usage if it is none.
 pub(super) fn check_parent(tree: &dyn Tree, path: &[u8]) -> Result<(), Failure> {
+    if tree.has_names_only() {
+        return Ok(());
+    }
     let parent = path.iter().rposition(|byte| *byte == b'/').map_or(&[][..], |end| &path[..end]);
     match tree.stat(parent)? {
         node if node.is_directory() => Ok(()),

@@ -30,6 +30,9 @@ pub(super) enum Location {
         /// The directory holds a store.
         exists: bool,
     },
+    /// A URL of an object store, in a build with the feature `remote`.
+    #[cfg(feature = "remote")]
+    Remote(String),
 }
 
 /// The purpose for which a store is opened.
@@ -55,9 +58,7 @@ impl Location {
         let bytes = text.as_bytes();
         let Some(url) = bytes.strip_prefix(SCHEME) else {
             if bytes.windows(3).any(|part| part == b"://") && !bytes.starts_with(LOCAL_SCHEME) {
-                let scheme = bytes.split(|byte| *byte == b':').next().unwrap_or_default();
-                let message = format!("{}:// is no scheme that this build copies from or to", scheme.escape_ascii());
-                return Err(Failure::usage(message).explain("use waxseal://STORE/path or a local path"));
+                return remote(text);
             }
             let path = bytes.strip_prefix(LOCAL_SCHEME).unwrap_or(bytes);
             return Ok(Location::Local(PathBuf::from(OsStr::from_bytes(path))));
@@ -145,6 +146,8 @@ impl Location {
     pub(super) fn open(&self, args: &Args, access: Access) -> Result<Place, Failure> {
         match self {
             Location::Local(path) => open_local(path, access),
+            #[cfg(feature = "remote")]
+            Location::Remote(url) => open_remote(url),
             Location::Stored { store, path, exists } => {
                 let url = format!("waxseal://{}", store.display());
                 if !exists && access != Access::Fill {
@@ -162,6 +165,27 @@ impl Location {
             }
         }
     }
+}
+
+#[cfg(feature = "remote")]
+fn remote(text: &OsStr) -> Result<Location, Failure> {
+    let url = text.to_str().ok_or_else(|| Failure::usage(format!("{}: a URL is UTF-8", text.display())))?;
+    Ok(Location::Remote(url.to_owned()))
+}
+
+#[cfg(not(feature = "remote"))]
+fn remote(text: &OsStr) -> Result<Location, Failure> {
+    let scheme = text.as_bytes().split(|byte| *byte == b':').next().unwrap_or_default();
+    let message = format!("{}:// is no scheme that this build copies from or to", scheme.escape_ascii());
+    Err(Failure::usage(message).explain("use waxseal://STORE/path or a local path"))
+}
+
+/// Connects to the object store of a URL. Errors: usage for a URL that this build cannot open.
+#[cfg(feature = "remote")]
+fn open_remote(url: &str) -> Result<Place, Failure> {
+    let opened = waxseal_remote::RemoteDirectory::open_root(url);
+    let (directory, name) = opened.map_err(|error| Failure::usage(error.to_string()))?;
+    Ok(Place { tree: Box::new(super::remote::RemoteTree::new(directory)), path: name.into_bytes() })
 }
 
 /// Opens the files of a store. Errors: locked if another process writes.
@@ -235,6 +259,8 @@ pub(super) fn last_name(text: &OsStr) -> Vec<u8> {
             path.rsplit(|byte| *byte == b'/').find(|name| !name.is_empty()).map(<[u8]>::to_vec)
         }
         Ok(Location::Local(path)) => path.file_name().map(|name| name.as_bytes().to_vec()),
+        #[cfg(feature = "remote")]
+        Ok(Location::Remote(url)) => url.rsplit('/').find(|name| !name.is_empty()).map(|name| name.as_bytes().to_vec()),
         Err(_) => None,
     };
     name.unwrap_or_default()

@@ -1,7 +1,7 @@
 //! `waxseal fs`: files in a store and local files, by the same verbs.
 //!
 //! A verb works on a [`tree::Tree`], which [`location`] opens: that of a store ([`stored`]; [`served`] if another
-//! process serves it) or a local directory ([`local`], which writes through [`temporary`]). [`mod@serve`] is that other
+//! process serves it) or a local directory ([`local`], which writes through [`temporary`]), or an object store (`remote`). [`mod@serve`] is that other
 //! process, and [`mod@mount`] shows the files to the kernel. The verbs are in groups: [`list`] reads entries,
 //! [`change`] changes them, [`copy`] moves content between trees, [`sync`] makes a tree like another one,
 //! [`integrity`] checks a store, and [`shell`] reads verbs from standard input. [`whole`] has the verbs `load` and
@@ -14,6 +14,8 @@ mod list;
 pub(crate) mod local;
 pub(crate) mod location;
 mod mount;
+#[cfg(feature = "remote")]
+mod remote;
 mod serve;
 mod served;
 mod shell;
@@ -44,9 +46,7 @@ pub(crate) fn run(args: &Args, verb: &FsVerb, output: &mut Output) -> Result<Exi
         FsVerb::Put { src, dest } | FsVerb::CopyFromLocal { src, dest } => copy::put(args, src, dest, output),
         FsVerb::Get { src, dest } | FsVerb::CopyToLocal { src, dest } => copy::get(args, src, dest, output),
         FsVerb::Cp { src, dest } => copy::cp(args, src, dest, output),
-        FsVerb::CopyFromHdfs { .. } | FsVerb::CopyToHdfs { .. } => {
-            Err(Failure::usage("this build copies neither from nor to hdfs://"))
-        }
+        FsVerb::CopyFromHdfs { src, dest } | FsVerb::CopyToHdfs { src, dest } => copy::cp(args, src, dest, output),
         FsVerb::Mv { src, dest } => change::mv(args, src, dest, output),
         FsVerb::Rm { paths, recursive } => change::rm(args, paths, *recursive, output),
         FsVerb::Mkdir { paths, parents } => change::mkdir(args, paths, *parents, output),

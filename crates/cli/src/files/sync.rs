@@ -8,14 +8,11 @@ use waxseal_files::{Digest, Digester, FileKind};
 
 use super::copy::{Copied, check_kind, check_parent, copy_entry, open_both};
 use super::location::{Access, Location, Place};
-use super::tree::{Node, Nodes, OpenNode, below, by_component, find, join};
+use super::tree::{COMPARED_CHUNK_BYTES, Node, Nodes, OpenNode, below, by_component, find, join};
 use crate::args::Args;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
 use crate::progress;
-
-/// The chunk size by which two files are compared whose digests are not known.
-const COMPARED_CHUNK_BYTES: u32 = 256 * 1024;
 
 /// Walks over both trees at once, in the order of their entries.
 pub(super) fn sync(
@@ -185,7 +182,8 @@ impl Run<'_> {
 
     /// Compares two entries of one kind, which is what a copy would make equal.
     fn is_equal(&self, own: &Node, opened: &dyn OpenNode, other: &Node) -> Result<bool, Failure> {
-        let is_mode_equal = own.mode & 0o777 == other.mode & 0o777;
+        let have_modes = !self.from.tree.has_names_only() && !self.to.tree.has_names_only();
+        let is_mode_equal = !have_modes || own.mode & 0o777 == other.mode & 0o777;
         match own.kind {
             Some(FileKind::File) if own.size != other.size || !is_mode_equal => Ok(false),
             Some(FileKind::File) => {
@@ -204,7 +202,7 @@ impl Run<'_> {
     }
 }
 
-/// Returns the digest of a file's content for a chunk size, from the entry or by reading the bytes.
+/// Returns the digest of a file's content for a chunk size, as it is on record or by reading the bytes.
 fn digest(node: &Node, opened: &dyn OpenNode, chunk_bytes: u32) -> Result<Digest, Failure> {
     let known = node.stored.filter(|metadata| {
         let is_one_chunk = metadata.chunk_bytes == 0 && metadata.size <= chunk_bytes.into();
@@ -212,6 +210,9 @@ fn digest(node: &Node, opened: &dyn OpenNode, chunk_bytes: u32) -> Result<Digest
     });
     if let Some(metadata) = known {
         return Ok(metadata.digest);
+    }
+    if let Some((_, digest)) = opened.recorded_digest().filter(|(size, _)| *size == chunk_bytes) {
+        return Ok(digest);
     }
     let mut digester = Digester::new(chunk_bytes);
     opened.read(&mut |part| {

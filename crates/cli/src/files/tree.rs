@@ -2,9 +2,12 @@
 
 use std::cmp::Ordering;
 
-use waxseal_files::{Digester, FileKind, FileStore, Metadata};
+use waxseal_files::{Digest, Digester, FileKind, FileStore, Metadata};
 
 use crate::failure::Failure;
+
+/// The chunk size by which two files are compared whose digests are not on record.
+pub(super) const COMPARED_CHUNK_BYTES: u32 = 256 * 1024;
 
 /// An entry of a tree.
 #[derive(Clone, Debug)]
@@ -57,6 +60,12 @@ pub(crate) trait Tree {
     /// Returns the tree once more, as it is now; `None` for a local directory.
     fn beside(&self) -> Option<Box<dyn Tree>>;
 
+    /// Returns true if entries have names and content only, as objects do: there are no modes, and a directory is a part
+    /// of names.
+    fn has_names_only(&self) -> bool {
+        false
+    }
+
     /// Returns the name of a path for messages.
     fn show(&self, path: &[u8]) -> String;
 
@@ -102,6 +111,11 @@ pub(crate) trait Tree {
 /// An entry that is open for reading. Attributes and content are those of one open: another entry may get its path
 /// meanwhile.
 pub(crate) trait OpenNode {
+    /// Returns a chunk size and the digest of the content for it, if they are on record beside the content.
+    fn recorded_digest(&self) -> Option<(u32, Digest)> {
+        None
+    }
+
     /// Returns the extended attributes that a copy has: those of users, in the order of their names.
     fn xattrs(&self) -> Result<Xattrs, Failure>;
 

@@ -1,61 +1,14 @@
 """Checks of `waxseal backup`, `backups` and `restore` at s3:// URLs, against a server of moto.
 
-remote_checks.py TOOL MOTO_SERVER: prints one line a check; exit code 1 if one fails.
+backups.py TOOL MOTO_SERVER: prints one line a check; exit code 1 if one fails.
 """
 
 import json
-import os
-import pathlib
 import random
-import shutil
-import signal
-import socket
 import subprocess
-import sys
-import tempfile
 import time
 
-import boto3
-
-TOOL, SERVER = sys.argv[1:3]
-BUCKET = "backups"
-PORT = 0
-S3 = None
-ENV = dict(os.environ)
-FAILED = []
-
-
-def start_server():
-    global PORT, S3
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        PORT = probe.getsockname()[1]
-    url = f"http://127.0.0.1:{PORT}"
-    keys = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
-    ENV.update(keys, AWS_ENDPOINT_URL=url, AWS_ALLOW_HTTP="true", MOTO_S3_CUSTOM_ENDPOINTS=url)
-    server = subprocess.Popen([SERVER, "-H", "127.0.0.1", "-p", str(PORT)], env=ENV,
-                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while server.poll() is None:
-        try:
-            socket.create_connection(("127.0.0.1", PORT), timeout=1).close()
-            break
-        except OSError:
-            time.sleep(0.1)
-    S3 = boto3.client("s3", endpoint_url=url, aws_access_key_id="test", aws_secret_access_key="test",
-                      region_name="us-east-1")
-    S3.create_bucket(Bucket=BUCKET)
-    return server
-
-
-def tool(*args, code=0):
-    done = subprocess.run([TOOL, *map(str, args)], env=ENV, capture_output=True)
-    out, err = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
-    assert done.returncode == code, f"{args}: exit code {done.returncode} instead of {code}: {out}{err}"
-    return out + err
-
-
-def parsed(*args, code=0):
-    return json.loads(tool("--json", *args, code=code).splitlines()[0])
+from moto_server import BUCKET, ENV, S3, TOOL, killed, objects, parsed, run, tool
 
 
 def fill(store, count, seed, family="default", bytes_of_value=4000):
@@ -70,26 +23,8 @@ def fill(store, count, seed, family="default", bytes_of_value=4000):
     tool("-d", store, "--cf", family, "load", source, "--format", "jsonl")
 
 
-def objects(prefix):
-    pages = S3.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=prefix + "/")
-    found = [entry for page in pages for entry in page.get("Contents", [])]
-    return {entry["Key"].removeprefix(prefix + "/"): entry["Size"] for entry in found}
-
-
 def records(store):
     return tool("-d", store, "digest")
-
-
-def killed(args, ready):
-    """Runs the tool and kills it once `ready()`; returns False if it ended before."""
-    running = subprocess.Popen([TOOL, *map(str, args)], env=ENV, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while running.poll() is None:
-        if ready():
-            running.send_signal(signal.SIGKILL)
-            running.wait()
-            return running.returncode == -signal.SIGKILL
-        time.sleep(0.005)
-    return False
 
 
 def unlock(prefix):
@@ -236,25 +171,5 @@ def unreachable(home):
     tool("backups", f"s3://{BUCKET}/nothing-here", code=2)
 
 
-def main():
-    server = start_server()
-    try:
-        for check in (round_trip, rate_limit, large_objects, damaged_objects, killed_upload, killed_restore,
-                      two_at_once, lock_of_a_killed_process, unreachable):
-            home = pathlib.Path(tempfile.mkdtemp(prefix="waxseal-remote-"))
-            started = time.monotonic()
-            try:
-                check(home)
-                print(f"ok      {check.__name__}  {time.monotonic() - started:.1f} s", flush=True)
-            except AssertionError as error:
-                FAILED.append(check.__name__)
-                print(f"FAILED  {check.__name__}: {error}", flush=True)
-            finally:
-                shutil.rmtree(home, ignore_errors=True)
-    finally:
-        server.terminate()
-        server.wait()
-    return 1 if FAILED else 0
-
-
-sys.exit(main())
+run([round_trip, rate_limit, large_objects, damaged_objects, killed_upload, killed_restore, two_at_once,
+     lock_of_a_killed_process, unreachable])
