@@ -12,8 +12,8 @@ use waxseal::{Db, Session, Snapshot};
 use crate::args::{self, Args};
 use crate::failure::{Exit, Failure};
 use crate::output::{Output, or_seen_enough};
-use crate::registry::{operation, print_event, warn};
-use crate::store::{find_family, open_to_read, session};
+use crate::registry::{OpenRegistry, operation, print_event, warn};
+use crate::store::find_family;
 use crate::times;
 
 /// Number of events per page.
@@ -44,8 +44,7 @@ struct EventSelection<'a> {
 }
 
 pub(crate) fn log(args: &Args, log: &args::LogArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let db = open_to_read(args)?;
-    let who = session(args, &db)?;
+    let OpenRegistry { db, who, _tables } = OpenRegistry::to_read(args)?;
     let asked =
         EventSelection { who: &who, query: query(&who, log)?, engine: log.target.is_none().then_some(log.engine) };
     if log.latest {

@@ -8,6 +8,7 @@ use waxseal::registry::{
     Event, Explanation, Lies, Lineage, Mode, Operation, RegisterOptions, Registration, Scope, Step, Target, Values,
 };
 use waxseal::{Db, KeyText, Session};
+use waxseal_table::Tables;
 
 use crate::args::{self, Args, Pair, Register};
 use crate::failure::{Exit, Failure};
@@ -22,9 +23,34 @@ use crate::times;
 /// The text that means any operation.
 const ANY: &str = "*";
 
+/// A store whose registry and log are used.
+pub(crate) struct OpenRegistry {
+    pub(crate) db: Db,
+    /// The session of `--as`.
+    pub(crate) who: Session,
+    /// The tables of the store: targets name them while they are open.
+    pub(crate) _tables: Option<Tables>,
+}
+
+impl OpenRegistry {
+    /// Opens a registry for verbs that only read; works while another process writes.
+    pub(crate) fn to_read(args: &Args) -> Result<OpenRegistry, Failure> {
+        OpenRegistry::of(args, open_to_read(args)?)
+    }
+
+    /// Opens a registry for verbs that change it.
+    fn to_change(args: &Args) -> Result<OpenRegistry, Failure> {
+        OpenRegistry::of(args, open_to_change(args)?)
+    }
+
+    fn of(args: &Args, db: Db) -> Result<OpenRegistry, Failure> {
+        let (who, tables) = (session(args, &db)?, Tables::open_existing(&db)?);
+        Ok(OpenRegistry { db, who, _tables: tables })
+    }
+}
+
 pub(crate) fn register(args: &Args, register: &Register, output: &mut Output) -> Result<Exit, Failure> {
-    let db = open_to_change(args)?;
-    let who = session(args, &db)?;
+    let OpenRegistry { db, who, _tables } = OpenRegistry::to_change(args)?;
     let (target, operation) = pair(&who, &register.pair)?;
     let options = chosen(register, &target, operation);
     let is_new = who.register_with(&target, operation, options)?;
@@ -76,8 +102,7 @@ fn chosen(register: &Register, target: &Target, operation: Option<Operation>) ->
 }
 
 pub(crate) fn unregister(args: &Args, said: &Pair, output: &mut Output) -> Result<Exit, Failure> {
-    let db = open_to_change(args)?;
-    let who = session(args, &db)?;
+    let OpenRegistry { db, who, _tables } = OpenRegistry::to_change(args)?;
     let (target, operation) = pair(&who, said)?;
     let was_there = who.unregister(&target, operation)?;
     db.close()?;
@@ -90,8 +115,7 @@ pub(crate) fn unregister(args: &Args, said: &Pair, output: &mut Output) -> Resul
 }
 
 pub(crate) fn registrations(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
-    let db = open_to_read(args)?;
-    let who = session(args, &db)?;
+    let OpenRegistry { who, _tables, .. } = OpenRegistry::to_read(args)?;
     for registration in who.registrations()? {
         let row = RegistrationRow::of(&who, &registration)?;
         output.line(row.line())?;
@@ -102,8 +126,8 @@ pub(crate) fn registrations(args: &Args, output: &mut Output) -> Result<Exit, Fa
 
 pub(crate) fn provenance(args: &Args, key: &OsStr, output: &mut Output) -> Result<Exit, Failure> {
     let key = bytes_of(args, key)?;
-    let db = open_to_read(args)?;
-    let (who, cf) = (session(args, &db)?, existing_family(&db, args.cf())?);
+    let OpenRegistry { db, who, _tables } = OpenRegistry::to_read(args)?;
+    let cf = existing_family(&db, args.cf())?;
     let (known, labels) = (who.provenance(&cf, &key)?, labels(&cf, &key)?);
     if known.watched_by.is_empty() && known.events.is_empty() && labels.is_none() {
         return Err(Failure::not_found(format!("{} is not watched, and nothing is logged of it", KeyText(&key))));
@@ -132,8 +156,8 @@ pub(crate) fn provenance(args: &Args, key: &OsStr, output: &mut Output) -> Resul
 
 pub(crate) fn explain(args: &Args, key: &OsStr, output: &mut Output) -> Result<Exit, Failure> {
     let key = bytes_of(args, key)?;
-    let db = open_to_read(args)?;
-    let (who, cf) = (session(args, &db)?, existing_family(&db, args.cf())?);
+    let OpenRegistry { db, who, _tables } = OpenRegistry::to_read(args)?;
+    let cf = existing_family(&db, args.cf())?;
     let known = who.explain(&cf, &key)?;
     if known.seqno.is_none() && known.events.is_empty() {
         return Err(Failure::not_found(format!("nothing is known of {}", KeyText(&key))));
@@ -204,8 +228,7 @@ fn explain_json(who: &Session, known: &Explanation, output: &Output) -> Result<V
 }
 
 pub(crate) fn lineage(args: &Args, file: &str, output: &mut Output) -> Result<Exit, Failure> {
-    let db = open_to_read(args)?;
-    let who = session(args, &db)?;
+    let OpenRegistry { db, who, _tables } = OpenRegistry::to_read(args)?;
     let file = file.rsplit('/').next().unwrap_or(file);
     let lineage = match who.lineage(file) {
         Ok(lineage) => lineage,

@@ -40,11 +40,16 @@ impl Catalogue {
         Ok(catalogue)
     }
 
+    /// Returns true if a store has a catalogue.
+    pub(crate) fn exists(db: &Db) -> bool {
+        family_of(db).is_some()
+    }
+
     fn family(&self) -> Option<&ColumnFamily> {
         if let Some(family) = self.found.get() {
             return Some(family);
         }
-        let found = self.db.column_families().into_iter().find(|family| family.name() == CATALOGUE_FAMILY)?;
+        let found = family_of(&self.db)?;
         Some(self.found.get_or_init(|| found))
     }
 
@@ -191,6 +196,10 @@ impl Catalogue {
         let read_only = || Error::of(ErrorKind::ReadOnly, "the store is open for reading only");
         self.family().ok_or_else(read_only)
     }
+}
+
+fn family_of(db: &Db) -> Option<ColumnFamily> {
+    db.column_families().into_iter().find(|family| family.name() == CATALOGUE_FAMILY)
 }
 
 /// Returns the name of the family of a table's rows.

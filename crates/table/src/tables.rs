@@ -70,6 +70,28 @@ impl Tables {
         Ok(Tables { shared, session: db.nobody() })
     }
 
+    /// Opens the tables of a store that has a catalogue, and returns `None` for any other store, which stays as it is. A
+    /// store that is open for reading is always opened, since its writer may create the catalogue later. Errors: as for
+    /// [`open`](Tables::open).
+    ///
+    /// ```
+    /// # fn main() -> waxseal_table::Result<()> {
+    /// use waxseal_table::Tables;
+    ///
+    /// let db = waxseal::Db::memory()?;
+    /// assert!(Tables::open_existing(&db)?.is_none());
+    /// Tables::open(&db)?;
+    /// assert!(Tables::open_existing(&db)?.is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn open_existing(db: &Db) -> Result<Option<Tables>> {
+        match db.is_read_only() || Catalogue::exists(db) {
+            true => Tables::open(db).map(Some),
+            false => Ok(None),
+        }
+    }
+
     /// Returns the same tables in the name of a session: the events of what is done through them, through the tables that
     /// they open, and through their transactions name the session as the client. Errors: `Invalid` for a session of
     /// another store.

@@ -3,7 +3,7 @@
 use serde_json::json;
 use waxseal_table::{Alteration, ColumnType, Index, Schema, Tables};
 
-use super::OpenTable;
+use super::{OpenTable, tables_of};
 use crate::args::Args;
 use crate::expiry::parse_duration;
 use crate::failure::{Exit, Failure};
@@ -16,14 +16,14 @@ pub(crate) fn create(args: &Args, create: &CreateTable, output: &mut Output) -> 
     // A refused schema leaves no new store behind.
     Tables::open(&waxseal::Db::memory()?)?.create(&create.name, schema.clone())?;
     let db = open_to_fill(args)?;
-    Tables::open(&db)?.create(&create.name, schema)?;
+    tables_of(args, &db)?.create(&create.name, schema)?;
     db.close()?;
     done(&create.name, output)
 }
 
 pub(crate) fn drop(args: &Args, name: &str, output: &mut Output) -> Result<Exit, Failure> {
     let db = open_to_change(args)?;
-    Tables::open(&db)?.drop(name)?;
+    tables_of(args, &db)?.drop(name)?;
     db.close()?;
     done(name, output)
 }

@@ -3,6 +3,7 @@
 use serde_json::json;
 use waxseal_table::Tables;
 
+use super::tables_of;
 use crate::args::Args;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
@@ -38,7 +39,7 @@ fn each(
 }
 
 pub(crate) fn verify(args: &Args, name: Option<&str>, output: &mut Output) -> Result<Exit, Failure> {
-    let tables = Tables::open(&open_to_read(args)?)?;
+    let tables = tables_of(args, &open_to_read(args)?)?;
     each(&tables, name, output, |name, output| {
         let report = tables.table(name)?.verify_indexes()?;
         let mut line = format!(
@@ -68,7 +69,7 @@ pub(crate) fn verify(args: &Args, name: Option<&str>, output: &mut Output) -> Re
 
 pub(crate) fn repair(args: &Args, name: Option<&str>, output: &mut Output) -> Result<Exit, Failure> {
     let db = open_to_change(args)?;
-    let tables = Tables::open(&db)?;
+    let tables = tables_of(args, &db)?;
     let exit = each(&tables, name, output, |name, output| {
         let table = tables.table(name)?;
         let built = table.repair_indexes()? as u64;

@@ -22,16 +22,13 @@ use waxseal_table::{Schema, Table, Tables, Value};
 use crate::args::Args;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
-use crate::store::{open_to_change, open_to_read};
+use crate::store::{open_to_change, open_to_read, session};
 use crate::table_verbs::{RowRange, TableVerb};
 use crate::text;
 
 pub(crate) fn run(args: &Args, verb: &TableVerb, output: &mut Output) -> Result<Exit, Failure> {
     if args.hex {
         return Err(Failure::usage("columns have types: bytes are hexadecimal without --hex, and nothing else is"));
-    }
-    if args.name.is_some() {
-        return Err(Failure::usage("--as is not for the verbs of table: they write in no session's name"));
     }
     match verb {
         TableVerb::Create(create) => define::create(args, create, output),
@@ -69,6 +66,11 @@ fn no_batches() -> Failure {
     Failure::usage("this build has no parquet and no arrow: cargo install --path crates/cli --features arrow")
 }
 
+/// Returns the tables of a store in the name of the session that the command line gives.
+fn tables_of(args: &Args, db: &Db) -> Result<Tables, Failure> {
+    Ok(Tables::open(db)?.in_session(&session(args, db)?)?)
+}
+
 /// A table of an open store.
 struct OpenTable {
     db: Db,
@@ -80,16 +82,16 @@ struct OpenTable {
 impl OpenTable {
     /// Opens a table for verbs that only read; works while another process writes.
     fn to_read(args: &Args, name: &str) -> Result<OpenTable, Failure> {
-        OpenTable::of(open_to_read(args)?, name)
+        OpenTable::of(args, open_to_read(args)?, name)
     }
 
     /// Opens a table for verbs that change it.
     fn to_change(args: &Args, name: &str) -> Result<OpenTable, Failure> {
-        OpenTable::of(open_to_change(args)?, name)
+        OpenTable::of(args, open_to_change(args)?, name)
     }
 
-    fn of(db: Db, name: &str) -> Result<OpenTable, Failure> {
-        let tables = Tables::open(&db)?;
+    fn of(args: &Args, db: Db, name: &str) -> Result<OpenTable, Failure> {
+        let tables = tables_of(args, &db)?;
         let table = tables.table(name)?;
         Ok(OpenTable { schema: table.schema()?, db, tables, table })
     }
