@@ -53,9 +53,13 @@ pub struct Select<'a> {
     filter: Option<Filter>,
     limit: Option<usize>,
     after: Option<PageToken>,
+    within: Option<EncodedRange>,
     is_reverse: bool,
     full_scan: bool,
 }
+
+/// A range of the encoded keys of rows, from a start to before an end.
+type EncodedRange = (Vec<u8>, Option<Vec<u8>>);
 
 /// The position behind a page of rows. A token of a table's rows is `Invalid` for a select of an index, and a token of
 /// an index is `Invalid` for any other select, also of the same index after a rebuild.
@@ -123,6 +127,7 @@ impl<'a> Select<'a> {
             filter: None,
             limit: None,
             after: None,
+            within: None,
             is_reverse: false,
             full_scan: false,
         }
@@ -198,6 +203,13 @@ impl<'a> Select<'a> {
     /// another index, is `Invalid`.
     pub fn after(mut self, token: &PageToken) -> Select<'a> {
         self.after = Some(token.clone());
+        self
+    }
+
+    /// Reads only the rows whose [encoded keys](Table::encoded_key) are in a range, from `start` to before `end`. For
+    /// layers that divide tables by encoded keys, with bounds that part no row. `Invalid` for a select of an index.
+    pub fn encoded_range(mut self, start: &[u8], end: Option<&[u8]>) -> Select<'a> {
+        self.within = Some((start.to_vec(), end.map(<[u8]>::to_vec)));
         self
     }
 
@@ -278,6 +290,11 @@ impl<'a> Select<'a> {
         let of_index = index.map(|index| &layout.indexes[index]);
         let after = self.after.as_ref().map(|token| token.key(&layout, of_index)).transpose()?;
         let (start, end) = beyond(start, end, after, self.is_reverse);
+        let (start, end) = match self.within.take() {
+            None => (start, end),
+            Some(_) if index.is_some() => return Err(Error::invalid("an index has no range of encoded keys of rows")),
+            Some(range) => within(start, end, range),
+        };
         let filter = layout.checked(self.filter.take())?;
         let selection = match &self.columns {
             None => layout.select_all(),
@@ -388,6 +405,21 @@ fn beyond(start: KeyBound, end: KeyBound, after: Option<&[u8]>, is_reverse: bool
         Bound::Included(start) | Bound::Excluded(start) if *start >= next => (Bound::Included(start.clone()), end),
         _ => (Bound::Included(next), end),
     }
+}
+
+/// Moves bounds into a range of encoded keys.
+fn within(start: KeyBound, end: KeyBound, range: EncodedRange) -> (KeyBound, KeyBound) {
+    let start = match start {
+        Bound::Included(key) => Bound::Included(key.max(range.0)),
+        Bound::Unbounded => Bound::Included(range.0),
+        Bound::Excluded(_) => start, // an empty range
+    };
+    let end = match (end, range.1) {
+        (Bound::Unbounded, Some(last)) => Bound::Excluded(last),
+        (Bound::Excluded(key), Some(last)) => Bound::Excluded(key.min(last)),
+        (end, _) => end,
+    };
+    (start, end)
 }
 
 impl fmt::Debug for Select<'_> {

@@ -361,6 +361,26 @@ impl Table {
         truncate().map_err(|error: Error| self.named(error))
     }
 
+    /// Returns the family of the rows, to copy ranges of keys with their seals. Its records are those of
+    /// docs/format-tables.md, section 5. Write rows through the table.
+    pub fn rows_family(&self) -> &ColumnFamily {
+        &self.rows
+    }
+
+    /// Returns the beginning of the keys of the rows whose first key columns have these values. With hashed partitions
+    /// it starts with the token, 8 bytes. Errors: `Invalid` for a prefix without the whole partition key in a table with
+    /// hashed partitions, and for values that do not fit.
+    pub fn encoded_key(&self, prefix: impl IntoKey) -> Result<Vec<u8>> {
+        let encode = |prefix: Vec<Value>| {
+            let layout = self.state.layout()?;
+            if layout.is_hashed() && prefix.len() < layout.partition_parts {
+                return Err(Error::invalid("partitions are hashed: give the whole partition key"));
+            }
+            layout.key_prefix(&prefix)
+        };
+        encode(prefix.into_key()).map_err(|error| self.named(error))
+    }
+
     /// Returns the row of a key. Errors: `Invalid` for an incomplete key; `Corruption` if a record of the row is
     /// damaged.
     pub fn get(&self, key: impl IntoKey) -> Result<Option<Row>> {

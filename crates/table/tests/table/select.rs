@@ -36,6 +36,32 @@ fn prefixes_and_ranges_choose_rows() {
 }
 
 #[test]
+fn ranges_of_encoded_keys_divide_the_rows() {
+    let table = library();
+    let split = table.encoded_key(("Austen", 1813)).unwrap();
+    let (below, above) =
+        (|| table.select().encoded_range(b"", Some(&split)), || table.select().encoded_range(&split, None));
+    assert_eq!(years(below().rows().unwrap()), [1811]);
+    assert_eq!(years(above().rows().unwrap()), [1813, 1815, 1818, 1826]);
+    assert_eq!(years(above().reverse().limit(1).rows().unwrap()), [1826]);
+    assert_eq!(years(below().prefix("Austen").range(1811..).rows().unwrap()), [1811]);
+    assert_eq!(years(above().prefix("Austen").range(..1815).rows().unwrap()), [1813]);
+    assert_eq!(years(below().prefix("Shelley").rows().unwrap()), [0i64; 0]);
+    assert_eq!(years(above().range("T".."S").rows().unwrap()), [0i64; 0]);
+    let empty = table.select().encoded_range(&split, Some(&split));
+    assert_eq!(years(empty.rows().unwrap()), [0i64; 0]);
+    let mut records = table.rows_family().range(split.clone()..);
+    assert!(records.next().unwrap().unwrap().0.starts_with(&split));
+    assert_eq!(table.encoded_key(("Austen", 1813, 1)).unwrap_err().kind(), ErrorKind::Invalid);
+
+    let indexed = memory().create("library.books", books().index(Index::on("by_title", ["title"]))).unwrap();
+    let refused = indexed.select().index("by_title").encoded_range(b"", None).rows();
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::Invalid);
+    let hashed = memory().create("library.books", books().hashed()).unwrap();
+    assert_eq!(hashed.encoded_key(("Austen", 1813)).unwrap()[..8], hashed.encoded_key("Austen").unwrap()[..8]);
+}
+
+#[test]
 fn a_range_of_a_descending_column_is_one_of_values() {
     let schema = Schema::new()
         .partition_key("author", ColumnType::Text)
