@@ -43,6 +43,7 @@ fn is_at(site: Site, target: &Target) -> bool {
         Site::Column => matches!(target, Target::Column { .. }),
         Site::TableFile => matches!(target, Target::TableFile(_)),
         Site::Part(part) => matches!(target, Target::Engine(own) if own == part),
+        Site::Node => matches!(target, Target::Node(_)),
     }
 }
 
@@ -68,6 +69,7 @@ fn place(site: Site) -> String {
         Site::Column => "columns of rows".to_owned(),
         Site::TableFile => "table files".to_owned(),
         Site::Part(part) => format!("engine:{part}"),
+        Site::Node => "nodes".to_owned(),
     }
 }
 

@@ -65,9 +65,11 @@ pub enum Site {
     TableFile,
     /// On this engine part.
     Part(&'static str),
+    /// On a node. The program that moves data between stores adds the event.
+    Node,
 }
 
-use Site::{Anything, Column, Family, Key, Part, Row, Table, TableFile};
+use Site::{Anything, Column, Family, Key, Node, Part, Row, Table, TableFile};
 
 /// A built-in operation.
 struct BuiltinOperation {
@@ -110,9 +112,9 @@ operations! {
     COLUMN_UPDATE = 0x0402, "Column.Update", ["Update_Column"], [Column];
     COLUMN_DELETE = 0x0403, "Column.Delete", ["Delete_Column"], [Column];
     RANGE_DELETE = 0x0501, "Range.Delete", [], [Family, Key, Table, Row];
-    NODE_DECOMMISSION = 0x0601, "Node.Decommission", ["decommission"], [];
-    NODE_JOIN = 0x0602, "Node.Join", [], [];
-    NODE_VERIFY = 0x0603, "Node.Verify", [], [];
+    NODE_DECOMMISSION = 0x0601, "Node.Decommission", ["decommission"], [Node];
+    NODE_JOIN = 0x0602, "Node.Join", [], [Node];
+    NODE_VERIFY = 0x0603, "Node.Verify", [], [Node];
     ENGINE_OPEN = 0x0701, "Engine.Open", [], [Part("store")];
     ENGINE_RECOVER = 0x0702, "Engine.Recover", [], [Part("store")];
     ENGINE_FLUSH = 0x0703, "Engine.Flush", [], [Part("flush")];
@@ -374,7 +376,7 @@ mod tests {
             assert!(!operation.is_defined() && operation.group() != OperationGroup::Defined);
         }
         assert!(KNOWN.is_sorted_by(|a, b| a.operation < b.operation), "found by binary search");
-        assert_eq!((Operation::known().count(), Operation::reserved().count()), (29, 6));
+        assert_eq!((Operation::known().count(), Operation::reserved().count()), (32, 3));
         assert_eq!(operations.named("AlterColumnFamily_Drop").unwrap(), Operation::TABLE_ALTER_DROP);
         let later = Operation::from_number(0x0399).unwrap();
         assert!(!operations.contains(later) && operations.name(later) == "operation 0399");

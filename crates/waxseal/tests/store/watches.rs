@@ -126,6 +126,11 @@ impl World {
                 self.damage()?;
                 self.db.repair(RepairOptions { handler: Some(&Keep), ..RepairOptions::default() })?;
             }
+            Operation::NODE_JOIN | Operation::NODE_DECOMMISSION | Operation::NODE_VERIFY => {
+                let node = Target::Node("n1".to_owned());
+                let node = if matches!(target, Target::Node(_)) { target } else { &node };
+                self.db.registry().log_add(node, operation, None, Payload::new())?;
+            }
             own if own.is_defined() => drop(self.db.registry().log_add(target, own, None, Payload::new())?),
             other => panic!("{other:?} is listed, and nothing here performs it"),
         }
@@ -275,7 +280,11 @@ fn a_refusal_says_what_would_be_logged_and_where() -> Result<()> {
     for (text, expected) in [
         (
             refused("users", "Node.Decommission"),
-            "a registration on users would log nothing: Node.Decommission is a reserved name, and this version never \
+            "a registration on users would log nothing: Node.Decommission happens to nodes and not to a column family",
+        ),
+        (
+            refused("users", "Schema.Drop"),
+            "a registration on users would log nothing: Schema.Drop is a reserved name, and this version never \
              performs it",
         ),
         (
