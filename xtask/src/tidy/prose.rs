@@ -43,6 +43,7 @@ const PARTS: &[Part] = &[
     Part { name: "crates/meta/", opaque: 100, starts: 3 },
     Part { name: "crates/mount/", opaque: 100, starts: 0 },
     Part { name: "crates/papers/", opaque: 100, starts: 0 },
+    Part { name: "crates/placement/", opaque: 100, starts: 0 },
     Part { name: "crates/registry/", opaque: 100, starts: 2 },
     Part { name: "crates/table/", opaque: 100, starts: 0 },
     Part { name: "crates/testing/", opaque: 100, starts: 0 },

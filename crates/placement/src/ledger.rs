@@ -1,0 +1,121 @@
+//! The placement store: the rows of nodes and of ranges with their owners.
+
+use std::path::Path;
+
+use waxseal::env::Env;
+use waxseal::{Db, Durability};
+use waxseal_table::{RowOptions, Table, Tables, Transaction, TypedRow};
+
+use crate::error::{Error, Result};
+use crate::records::{NodeRow, RangeRow};
+
+/// The tables of the placement store.
+pub(crate) const KEYSPACE: &str = "placement";
+const NODES: &str = "placement.nodes";
+const RANGES: &str = "placement.ranges";
+
+/// The family that identifies a store: the placement itself, or one of its nodes.
+const IDENTITY: &str = "waxseal-placement";
+const IDENTITY_KEY: &str = "identity";
+
+/// The placement store. Writes are durable when a call returns.
+pub(crate) struct Ledger {
+    /// Identifies the placement. The stores of its nodes repeat it.
+    pub(crate) id: String,
+    tables: Tables,
+    nodes: Table,
+    ranges: Table,
+}
+
+impl Ledger {
+    /// Opens the placement store; creates it if `directory` has no store.
+    pub(crate) fn open(directory: &Path, env: &Env) -> Result<Ledger> {
+        let db = Db::builder(directory).env(env.clone()).open()?;
+        let new_id = || format!("{:016x}{:016x}", db.env().random.next_u64(), db.env().random.next_u64());
+        if identity(&db)?.is_none() {
+            set_identity(&db, &new_id())?;
+        }
+        Ledger::of(&db)
+    }
+
+    /// Opens the placement store for reading, beside a process that writes.
+    pub(crate) fn open_read_only(directory: &Path, env: &Env) -> Result<Ledger> {
+        Ledger::of(&Db::builder(directory).env(env.clone()).open_read_only()?)
+    }
+
+    fn of(db: &Db) -> Result<Ledger> {
+        let id = identity(db)?.ok_or_else(|| Error::invalid("the store is no placement"))?;
+        if id.contains('/') {
+            return Err(Error::invalid("the store is a node of a placement, and no placement itself"));
+        }
+        let tables = Tables::open(db)?;
+        Ok(Ledger {
+            id,
+            nodes: own_table::<NodeRow>(&tables, NODES)?,
+            ranges: own_table::<RangeRow>(&tables, RANGES)?,
+            tables,
+        })
+    }
+
+    pub(crate) fn db(&self) -> &Db {
+        self.tables.db()
+    }
+
+    /// Returns all nodes, by their ids.
+    pub(crate) fn nodes(&self) -> Result<Vec<NodeRow>> {
+        rows_of(&self.nodes)
+    }
+
+    /// Adds a node.
+    pub(crate) fn add_node(&self, node: NodeRow) -> Result<()> {
+        Ok(self.nodes.insert_with(node, RowOptions::new().durability(Durability::Sync))?)
+    }
+
+    /// Returns the ranges of all tables, in the order of tables and keys.
+    pub(crate) fn ranges(&self) -> Result<Vec<RangeRow>> {
+        rows_of(&self.ranges)
+    }
+
+    /// Adds the ranges of a table in one commit. Errors: `Exists` if the table is placed.
+    pub(crate) fn add_ranges(&self, ranges: &[RangeRow]) -> Result<()> {
+        self.commit(|transaction| {
+            ranges.iter().try_for_each(|range| transaction.insert(&self.ranges, range.clone()))?;
+            Ok(())
+        })
+    }
+
+    fn commit(&self, fill: impl FnOnce(&Transaction) -> Result<()>) -> Result<()> {
+        let transaction = self.tables.transaction();
+        fill(&transaction)?;
+        Ok(transaction.commit_with(Durability::Sync)?)
+    }
+}
+
+/// Opens a table of the placement store, which is created if it does not exist.
+fn own_table<T: TypedRow>(tables: &Tables, name: &str) -> Result<Table> {
+    match tables.table(name) {
+        Err(error) if error.kind() == waxseal_table::ErrorKind::NotFound && !tables.db().is_read_only() => {
+            Ok(tables.create(name, T::schema())?)
+        }
+        table => Ok(table?),
+    }
+}
+
+fn rows_of<T: TypedRow>(table: &Table) -> Result<Vec<T>> {
+    table.select().rows()?.map(|row| Ok(T::from_row(&row?)?)).collect()
+}
+
+/// Returns the text that identifies a store as a placement or as a node; `None` if nothing does.
+pub(crate) fn identity(db: &Db) -> Result<Option<String>> {
+    let Some(family) = db.column_families().into_iter().find(|family| family.name() == IDENTITY) else {
+        return Ok(None);
+    };
+    Ok(family.get(IDENTITY_KEY)?.map(|text| String::from_utf8_lossy(&text).into_owned()))
+}
+
+/// Makes a store a placement or a node. Durable when the call returns.
+pub(crate) fn set_identity(db: &Db, identity: &str) -> Result<()> {
+    let mut batch = db.batch();
+    batch.put(&db.column_family(IDENTITY)?, IDENTITY_KEY, identity);
+    Ok(batch.commit(Durability::Sync)?)
+}

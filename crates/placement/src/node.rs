@@ -1,0 +1,93 @@
+//! The store of a node.
+
+use std::path::PathBuf;
+
+use waxseal::Db;
+use waxseal::env::Env;
+use waxseal_table::{Schema, Table, Tables};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::ledger::{identity, set_identity};
+use crate::records::{NodeRow, NodeState};
+
+/// A node and its store.
+pub(crate) struct Node {
+    pub(crate) id: String,
+    pub(crate) directory: PathBuf,
+    pub(crate) state: NodeState,
+    /// The tables of its store, or the reason why it is not open.
+    store: Result<Tables>,
+}
+
+impl Node {
+    /// Opens the store of a node. A store that cannot be opened is an error of the calls that need it.
+    pub(crate) fn open(row: &NodeRow, placement: &str, env: &Env, is_read_only: bool) -> Result<Node> {
+        let builder = Db::builder(&row.directory).env(env.clone()).create_if_missing(false);
+        let open = || {
+            let db = if is_read_only { builder.open_read_only()? } else { builder.open()? };
+            match identity(&db)? {
+                Some(found) if found == node_identity(placement, &row.id) => Ok(Tables::open(&db)?),
+                _ => Err(Error::invalid(format!("the store in {} is another one", row.directory))),
+            }
+        };
+        Node::of(row, open().map_err(|error| error.about(format!("node {}", row.id))))
+    }
+
+    /// Makes the store in a node's directory the one of the node, and opens it. The store is created if there is none.
+    /// Errors: `Exists` if it belongs to another node or to another placement.
+    pub(crate) fn join(row: &NodeRow, placement: &str, env: &Env) -> Result<Node> {
+        let db = Db::builder(&row.directory).env(env.clone()).open()?;
+        let own = node_identity(placement, &row.id);
+        match identity(&db)? {
+            None => set_identity(&db, &own)?,
+            Some(found) if found == own => {} // a crash came before the node's row
+            Some(_) => {
+                let message = format!("the store in {} belongs to another node or placement", row.directory);
+                return Err(Error::of(ErrorKind::Exists, message));
+            }
+        }
+        Node::of(row, Ok(Tables::open(&db)?))
+    }
+
+    fn of(row: &NodeRow, store: Result<Tables>) -> Result<Node> {
+        let (id, directory) = (row.id.clone(), PathBuf::from(&row.directory));
+        Ok(Node { id, directory, state: row.state()?, store })
+    }
+
+    /// Returns the tables of the node's store. Errors: those of its open.
+    pub(crate) fn tables(&self) -> Result<&Tables> {
+        self.store.as_ref().map_err(Error::clone)
+    }
+
+    /// Opens a table of the node, which must have this schema.
+    pub(crate) fn table(&self, name: &str, schema: &Schema) -> Result<Table> {
+        let check = |table: Table| match table.schema()? == *schema {
+            true => Ok(table),
+            false => Err(Error::invalid("the schema is not the one of the other nodes: change it on all of them")),
+        };
+        let found = self.tables()?.table(name).map_err(Error::from).and_then(check);
+        found.map_err(|error| error.about(format!("table {name} on node {}", self.id)))
+    }
+
+    /// Creates a table on the node. An empty table with the same schema is kept. Errors: `Exists` for a table with
+    /// rows.
+    pub(crate) fn create_table(&self, name: &str, schema: &Schema) -> Result<()> {
+        match self.tables()?.create(name, schema.clone()) {
+            Err(error) if error.kind() == waxseal_table::ErrorKind::Exists => {
+                let table = self.table(name, schema)?;
+                match table.select().limit(1).count()? {
+                    0 => Ok(()),
+                    _ => Err(Error::of(ErrorKind::Exists, format!("table {name} on node {} has rows", self.id))),
+                }
+            }
+            created => {
+                created?;
+                Ok(())
+            }
+        }
+    }
+}
+
+fn node_identity(placement: &str, node: &str) -> String {
+    format!("{placement}/{node}")
+}

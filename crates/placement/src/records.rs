@@ -1,0 +1,78 @@
+//! The rows of nodes and of ranges in the placement store.
+
+use waxseal_table::Row;
+
+use crate::error::{Error, Result};
+use crate::key_span::{KeySpan, hex, unhex};
+
+/// State of a node.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum NodeState {
+    /// The node may own ranges.
+    Live,
+}
+
+impl NodeState {
+    const ALL: [NodeState; 1] = [NodeState::Live];
+
+    /// Returns the state's word: `live`.
+    pub fn word(self) -> &'static str {
+        match self {
+            NodeState::Live => "live",
+        }
+    }
+
+    fn parse(word: &str) -> Result<NodeState> {
+        let found = NodeState::ALL.into_iter().find(|state| state.word() == word);
+        found.ok_or_else(|| Error::invalid(format!("this version does not know the state {word:?} of a node")))
+    }
+}
+
+/// A node.
+#[derive(Row, Clone, Debug)]
+pub(crate) struct NodeRow {
+    #[column(partition_key)]
+    pub(crate) id: String,
+    pub(crate) directory: String,
+    pub(crate) state: String,
+}
+
+impl NodeRow {
+    pub(crate) fn state(&self) -> Result<NodeState> {
+        NodeState::parse(&self.state).map_err(|error| error.about(format!("node {}", self.id)))
+    }
+}
+
+/// A range of a table. Its bounds are hexadecimal digits, which sort like the keys.
+#[derive(Row, Clone, Debug)]
+pub(crate) struct RangeRow {
+    #[column(partition_key, name = "table")]
+    pub(crate) table: String,
+    /// [`FIRST`] for the beginning of the table: no target of the log has an empty key.
+    #[column(clustering_key)]
+    start: String,
+    /// The next range's start: a gap is a range that was lost.
+    end: Option<String>,
+    pub(crate) owner: String,
+}
+
+/// The start of the first range of a table. It sorts before all digits.
+const FIRST: &str = "-";
+
+impl RangeRow {
+    pub(crate) fn new(span: &KeySpan, owner: &str) -> RangeRow {
+        let start = if span.start.is_empty() { FIRST.to_owned() } else { hex(&span.start) };
+        let end = span.end.as_deref().map(hex);
+        RangeRow { table: span.table.clone(), start, end, owner: owner.to_owned() }
+    }
+
+    pub(crate) fn span(&self) -> Result<KeySpan> {
+        let bytes = |digits: &str| {
+            unhex(digits)
+                .ok_or_else(|| Error::corruption(format!("{digits:?} is no bound of a range of {}", self.table)))
+        };
+        let start = if self.start == FIRST { Vec::new() } else { bytes(&self.start)? };
+        Ok(KeySpan { table: self.table.clone(), start, end: self.end.as_deref().map(bytes).transpose()? })
+    }
+}
