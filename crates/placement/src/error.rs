@@ -22,6 +22,8 @@ pub enum ErrorKind {
     NotFound,
     /// The node, the table or the row exists.
     Exists,
+    /// A copy differs from its range. The owner is the old one.
+    Unproved,
     /// Stored bytes are damaged or missing.
     Corruption,
     /// Another process has a store open.
@@ -49,6 +51,11 @@ impl Error {
     #[cold]
     pub(crate) fn corruption(message: impl Into<String>) -> Error {
         Error::of(ErrorKind::Corruption, message)
+    }
+
+    #[cold]
+    pub(crate) fn io(message: impl Into<String>) -> Error {
+        Error::of(ErrorKind::Store, message)
     }
 
     /// Names the node or the range that an error concerns.

@@ -1,9 +1,10 @@
 //! Ranges of encoded keys of a table.
 
 use std::fmt;
+use std::ops::Bound;
 
-/// A range of the [encoded keys](waxseal_table::Table::encoded_key) of a table: from `start` to before `end`. With hashed
-/// partitions both are tokens.
+/// A range of the [encoded keys](waxseal_table::Table::encoded_key) of a table: from `start` to before `end`. With
+/// hashed partitions both are tokens.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct KeySpan {
     /// The table, `keyspace.name`.
@@ -24,6 +25,19 @@ impl KeySpan {
     pub(crate) fn may_have_prefix(&self, prefix: &[u8]) -> bool {
         let starts_in_time = self.start.as_slice() <= prefix || self.start.starts_with(prefix);
         starts_in_time && self.end.as_deref().is_none_or(|end| prefix < end)
+    }
+
+    /// Returns the range for reads of a family.
+    pub(crate) fn bounds(&self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+        (Bound::Included(self.start.clone()), self.end.clone().map_or(Bound::Unbounded, Bound::Excluded))
+    }
+
+    /// Returns the part of a range of keys that is in this one; `None` if they do not overlap.
+    pub(crate) fn clipped(&self, start: Option<&[u8]>, end: Option<&[u8]>) -> Option<KeySpan> {
+        let start = start.unwrap_or_default().max(&self.start).to_vec();
+        let end = end.into_iter().chain(self.end.as_deref()).min().map(<[u8]>::to_vec);
+        let is_empty = end.as_ref().is_some_and(|end| *end <= start);
+        (!is_empty).then(|| KeySpan { table: self.table.clone(), start, end })
     }
 
     /// Returns the starts of this number of ranges of equal size that cover all tokens. The first one is empty.
@@ -82,6 +96,21 @@ mod tests {
         }
         assert!(span(b"ab", None).may_have_prefix(b"a")); // the start is longer than the prefix
         assert!(span(b"", None).may_have_prefix(b""));
+    }
+
+    #[test]
+    fn ranges_are_clipped_to_their_common_part() {
+        let middle = span(b"b", Some(b"d"));
+        for (start, end, expected) in [
+            (None, None, Some(span(b"b", Some(b"d")))),
+            (Some("a"), Some("c"), Some(span(b"b", Some(b"c")))),
+            (Some("c"), None, Some(span(b"c", Some(b"d")))),
+            (Some("a"), Some("b"), None),
+            (Some("d"), Some("e"), None),
+        ] {
+            assert_eq!(middle.clipped(start.map(str::as_bytes), end.map(str::as_bytes)), expected, "{start:?} {end:?}");
+        }
+        assert_eq!(span(b"b", None).clipped(Some(b"c"), None), Some(span(b"c", None)));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The placement store: the rows of nodes and of ranges with their owners.
+//! The placement store: the rows of nodes, of ranges with their owners, and of moves.
 
 use std::path::Path;
 
@@ -7,12 +7,14 @@ use waxseal::{Db, Durability};
 use waxseal_table::{RowOptions, Table, Tables, Transaction, TypedRow};
 
 use crate::error::{Error, Result};
+use crate::move_row::{MoveRow, MoveStep};
 use crate::records::{NodeRow, RangeRow};
 
 /// The tables of the placement store.
 pub(crate) const KEYSPACE: &str = "placement";
 const NODES: &str = "placement.nodes";
 const RANGES: &str = "placement.ranges";
+const MOVES: &str = "placement.moves";
 
 /// The family that identifies a store: the placement itself, or one of its nodes.
 const IDENTITY: &str = "waxseal-placement";
@@ -25,6 +27,7 @@ pub(crate) struct Ledger {
     tables: Tables,
     nodes: Table,
     ranges: Table,
+    moves: Table,
 }
 
 impl Ledger {
@@ -53,6 +56,7 @@ impl Ledger {
             id,
             nodes: own_table::<NodeRow>(&tables, NODES)?,
             ranges: own_table::<RangeRow>(&tables, RANGES)?,
+            moves: own_table::<MoveRow>(&tables, MOVES)?,
             tables,
         })
     }
@@ -81,6 +85,35 @@ impl Ledger {
         self.commit(|transaction| {
             ranges.iter().try_for_each(|range| transaction.insert(&self.ranges, range.clone()))?;
             Ok(())
+        })
+    }
+
+    /// Returns all moves, oldest first.
+    pub(crate) fn moves(&self) -> Result<Vec<MoveRow>> {
+        rows_of(&self.moves)
+    }
+
+    /// Begins a move of a range to another node.
+    pub(crate) fn plan_move(&self, range: &RangeRow, destination: &str) -> Result<MoveRow> {
+        let last = self.moves.select().reverse().limit(1).rows()?.next().transpose()?;
+        let last = last.map(|row| MoveRow::from_row(&row)).transpose()?;
+        let number = last.map_or(1, |last| last.number + 1);
+        let row = MoveRow::new(number, range, destination);
+        self.save_move(&row)?;
+        Ok(row)
+    }
+
+    /// Writes the row of a move.
+    pub(crate) fn save_move(&self, row: &MoveRow) -> Result<()> {
+        Ok(self.moves.upsert_with(row.clone(), RowOptions::new().durability(Durability::Sync))?)
+    }
+
+    /// Makes the destination of a move the owner of its range, and writes the row of the move, in one commit.
+    pub(crate) fn switch(&self, row: &MoveRow) -> Result<()> {
+        debug_assert_eq!(row.step().ok(), Some(MoveStep::Switched));
+        self.commit(|transaction| {
+            transaction.upsert(&self.ranges, row.range())?;
+            Ok(transaction.upsert(&self.moves, row.clone())?)
         })
     }
 

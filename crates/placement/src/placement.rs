@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf, absolute};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::time::Duration;
 
+use waxseal::Digest;
 use waxseal::env::{Env, lock};
 use waxseal::registry::{Field, Operation, Payload, Registry, Target};
 use waxseal_table::{Partitioning, Schema, Tables, Value};
@@ -12,6 +14,8 @@ use waxseal_table::{Partitioning, Schema, Tables, Value};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key_span::KeySpan;
 use crate::ledger::{KEYSPACE, Ledger};
+use crate::move_row::{MoveRow, MoveStep};
+use crate::mover::Mover;
 use crate::node::Node;
 use crate::records::{NodeRow, NodeState, RangeRow};
 use crate::routed_table::RoutedTable;
@@ -28,8 +32,8 @@ const NODE_OPERATIONS: [Operation; 3] = [Operation::NODE_JOIN, Operation::NODE_D
 
 /// The places of tables on several stores. Clones share it and may be used from any thread.
 ///
-/// The placement is a separate store in its own directory. It opens the stores of all nodes, so one process writes to all
-/// of them. If a node's store cannot be opened, the other nodes remain usable.
+/// The placement is a separate store in its own directory. It opens the stores of all nodes, so one process writes to
+/// all of them. If a node's store cannot be opened, the other nodes remain usable.
 ///
 /// The owners are rows of the tables `placement.nodes` and `placement.ranges` of the placement store, and its log has
 /// every change of them, and `Node.Join` on nodes.
@@ -110,6 +114,25 @@ pub struct RangeStatus {
     pub owner: String,
 }
 
+/// A move of a range between nodes.
+#[derive(Clone, Debug)]
+pub struct MoveStatus {
+    /// Numbers the moves of a placement, from 1.
+    pub number: u64,
+    /// The range.
+    pub span: KeySpan,
+    /// The id of the old owner.
+    pub source: String,
+    /// The id of the new owner.
+    pub destination: String,
+    /// The last step that was taken.
+    pub step: MoveStep,
+    /// The number of records whose equality was proved, and the sum of their seals.
+    pub proved: Option<Digest>,
+    /// How long writes to the range waited; `None` before the switch, and after a crash between switch and end.
+    pub paused: Option<Duration>,
+}
+
 impl Placement {
     /// Opens a placement and the stores of its nodes. A directory without a store becomes a new placement.
     ///
@@ -118,8 +141,8 @@ impl Placement {
         Placement::open_in(directory, &Env::real())
     }
 
-    /// [`open`](Placement::open) with other files, another clock or another source of random numbers, also for the stores
-    /// of the nodes.
+    /// [`open`](Placement::open) with other files, another clock or another source of random numbers, also for the
+    /// stores of the nodes.
     pub fn open_in(directory: impl AsRef<Path>, env: &Env) -> Result<Placement> {
         let ledger = Ledger::open(directory.as_ref(), env)?;
         let registry = ledger.db().registry();
@@ -150,12 +173,12 @@ impl Placement {
         self.shared.ledger.db().registry()
     }
 
-    /// Adds a node, whose store is created if the directory has none. All placed tables are created on it, empty. It owns
-    /// no range yet. Logs `Node.Join`. Durable when the call returns.
+    /// Adds a node, whose store is created if the directory has none. All placed tables are created on it, empty. It
+    /// owns no range yet. Logs `Node.Join`. Durable when the call returns.
     ///
-    /// Errors: `Exists` if the placement has the node, if the store belongs to another placement, and if it has rows of a
-    /// placed table; `Invalid` unless the id has 1 to 255 ASCII letters, digits, dots, hyphens and underscores, a dot not
-    /// first, and for a directory whose name is no Unicode.
+    /// Errors: `Exists` if the placement has the node, if the store belongs to another placement, and if it has rows of
+    /// a placed table; `Invalid` unless the id has 1 to 255 ASCII letters, digits, dots, hyphens and underscores, a dot
+    /// not first, and for a directory whose name is no Unicode.
     pub fn add(&self, id: &str, directory: impl AsRef<Path>) -> Result<()> {
         let shared = &self.shared;
         let _changing = self.begin_change()?;
@@ -185,8 +208,8 @@ impl Placement {
         Ok(())
     }
 
-    /// Creates a table on all nodes, divides it into ranges, and deals these to the nodes in turn. Durable when the call
-    /// returns.
+    /// Creates a table on all nodes, divides it into ranges, and deals these to the nodes in turn. Durable when the
+    /// call returns.
     ///
     /// Errors: `Exists` if the table is placed, or if a node has rows of it; `Invalid` without nodes, for a schema with
     /// indexes, and for splits that do not fit the schema; those of the open of a node's store.
@@ -206,8 +229,8 @@ impl Placement {
         self.table(name)
     }
 
-    /// Places a table that a node's store has: divides it into ranges, all owned by the node, and creates the table on the
-    /// other nodes, empty. Durable when the call returns. From then on, use the table through the placement alone.
+    /// Places a table that a node's store has: divides it into ranges, all owned by the node, and creates the table on
+    /// the other nodes, empty. Durable when the call returns. From then on, use the table through the placement alone.
     ///
     /// Errors: those of [`create_table`](Placement::create_table); `NotFound` if the node does not have the table.
     pub fn place_table(&self, name: &str, owner: &str, splits: &Splits) -> Result<RoutedTable> {
@@ -224,8 +247,8 @@ impl Placement {
         self.table(name)
     }
 
-    /// Opens a placed table. Errors: `NotFound`; `Invalid` in a placement that is open for reading, and if a range has no
-    /// owner, which the error names.
+    /// Opens a placed table. Errors: `NotFound`; `Invalid` in a placement that is open for reading, and if a range has
+    /// no owner, which the error names.
     pub fn table(&self, name: &str) -> Result<RoutedTable> {
         if self.shared.is_read_only {
             // A move in another process deletes ranges on their old owners.
@@ -245,6 +268,64 @@ impl Placement {
     /// [`table`](Placement::table) alone. Errors: `NotFound`; those of the open of the node's store.
     pub fn tables_of(&self, node: &str) -> Result<Tables> {
         Ok(self.node(node)?.tables()?.clone())
+    }
+
+    /// Moves a range to another node, while it is read and written. Returns when the old owner no longer has it. A move
+    /// that was begun before is continued.
+    ///
+    /// The range is copied by an export, and the copy catches up by the change feed. The copy is compared with the
+    /// range, as of one commit and at one time, by the count of the records and the sum of their seals. A checkpoint of
+    /// the new owner keeps what was compared. Then writes to the range wait for the last changes, which are compared
+    /// record by record, and the owner is switched. Source, destination and owner are durable when the call returns.
+    ///
+    /// Both stores have the range meanwhile, and the log of the source is kept. The directories `DIRECTORY.moves`
+    /// beside those of the nodes have what a move needs, and the checkpoints.
+    ///
+    /// Errors: `NotFound` for a range or a node that the placement does not have; `Invalid` if the node owns the range,
+    /// or if a move to another node is under way; `Unproved` if the copy differs, and the next call copies the range
+    /// again; those of the stores. Until the switch the old owner stays, and the next call continues the move. If the
+    /// switch itself fails, calls for the range fail until the placement is opened again.
+    pub fn move_range(&self, span: &KeySpan, to: &str) -> Result<MoveStatus> {
+        let _changing = self.begin_change()?;
+        let range = self.shared.ledger.ranges()?.into_iter().find(|range| range.span().is_ok_and(|own| own == *span));
+        let range = range.ok_or_else(|| Error::not_found(format!("there is no range {span}")))?;
+        self.node(to)?;
+        let under_way = self.unfinished()?.into_iter().find(|row| row.span().is_ok_and(|own| own == *span));
+        match under_way {
+            Some(row) if row.destination == to => self.run_move(row),
+            Some(row) => Err(Error::invalid(format!("range {span} is being moved to node {}", row.destination))),
+            None if range.owner == to => Err(Error::invalid(format!("node {to} owns range {span}"))),
+            None => self.run_move(self.shared.ledger.plan_move(&range, to)?),
+        }
+    }
+
+    /// Continues the moves that a crash or an error has interrupted. Errors: those of
+    /// [`move_range`](Placement::move_range).
+    pub fn resume(&self) -> Result<Vec<MoveStatus>> {
+        let _changing = self.begin_change()?;
+        self.unfinished()?.into_iter().map(|row| self.run_move(row)).collect()
+    }
+
+    /// Returns all moves, oldest first.
+    pub fn moves(&self) -> Result<Vec<MoveStatus>> {
+        self.shared.ledger.moves()?.iter().map(MoveStatus::of).collect()
+    }
+
+    fn unfinished(&self) -> Result<Vec<MoveRow>> {
+        let mut rows = self.shared.ledger.moves()?;
+        rows.retain(|row| row.step().is_ok_and(|step| step != MoveStep::Done));
+        Ok(rows)
+    }
+
+    fn run_move(&self, row: MoveRow) -> Result<MoveStatus> {
+        let (ledger, env, span) = (&self.shared.ledger, &self.shared.env, row.span()?);
+        let (source, destination) = (self.node(&row.source)?, self.node(&row.destination)?);
+        let routes = self.routes(&span.table)?;
+        let route = routes.exactly(&span).ok_or_else(|| Error::not_found(format!("there is no range {span}")))?;
+        let original = source.table(&span.table, &routes.schema)?;
+        let copy = destination.table(&span.table, &routes.schema)?;
+        let (source, destination) = (&source, &destination);
+        MoveStatus::of(&Mover { ledger, env, source, destination, original, copy, span, row }.run(route)?)
     }
 
     /// Returns the nodes, and the owners of all ranges.
@@ -301,6 +382,20 @@ impl Placement {
             None => Ok(()),
             Some(_) => Err(Error::invalid(format!("table {name} has indexes, and such tables cannot be placed yet"))),
         }
+    }
+}
+
+impl MoveStatus {
+    fn of(row: &MoveRow) -> Result<MoveStatus> {
+        Ok(MoveStatus {
+            number: row.number,
+            span: row.span()?,
+            source: row.source.clone(),
+            destination: row.destination.clone(),
+            step: row.step()?,
+            proved: row.proof().map(|proof| proof.digest),
+            paused: row.pause_micros.map(Duration::from_micros),
+        })
     }
 }
 

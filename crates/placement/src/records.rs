@@ -67,6 +67,17 @@ impl RangeRow {
         RangeRow { table: span.table.clone(), start, end, owner: owner.to_owned() }
     }
 
+    /// Creates the row of a range whose bounds are digits.
+    pub(crate) fn at(table: &str, (start, end): (&str, Option<&str>), owner: &str) -> RangeRow {
+        let (table, start, owner) = (table.to_owned(), start.to_owned(), owner.to_owned());
+        RangeRow { table, start, end: end.map(str::to_owned), owner }
+    }
+
+    /// Returns the bounds as digits.
+    pub(crate) fn bounds(&self) -> (&str, Option<&str>) {
+        (&self.start, self.end.as_deref())
+    }
+
     pub(crate) fn span(&self) -> Result<KeySpan> {
         let bytes = |digits: &str| {
             unhex(digits)

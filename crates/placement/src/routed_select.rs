@@ -79,8 +79,8 @@ impl RoutedSelect {
         self
     }
 
-    /// Reads the rows, one after the other. Errors: those of [`Select::rows`](waxseal_table::Select::rows), here for the
-    /// first range, and from the iterator for the others.
+    /// Reads the rows, one after the other. Errors: those of [`Select::rows`](waxseal_table::Select::rows), here for
+    /// the first range, and from the iterator for the others.
     pub fn rows(self) -> Result<RoutedRows> {
         // Incomplete partition keys of hashed partitions have no encoding. The first range refuses them.
         let prefix = self.routes.encoded_key(&self.query.prefix).unwrap_or_default();
@@ -96,8 +96,8 @@ impl RoutedSelect {
 
 /// An iterator over the rows of a [`RoutedSelect`].
 ///
-/// Damage is an error of the row that it hits, and the iterator goes on behind it. A range whose owner's store is not open
-/// is one error, and the iterator goes on with the next range.
+/// Damage is an error of the row that it hits, and the iterator goes on behind it. A range whose owner's store is not
+/// open is one error, and the iterator goes on with the next range.
 pub struct RoutedRows {
     query: Query,
     waiting: VecDeque<Arc<Route>>,

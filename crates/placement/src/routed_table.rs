@@ -35,8 +35,8 @@ impl RoutedTable {
         &self.routes.schema
     }
 
-    /// Returns the id of the node that owns the row of a key, whether or not the row exists. Errors: `Invalid` for values
-    /// that do not fit.
+    /// Returns the id of the node that owns the row of a key, whether or not the row exists. Errors: `Invalid` for
+    /// values that do not fit.
     pub fn owner(&self, key: impl IntoKey) -> Result<String> {
         let route = self.routes.route(&self.routes.encoded_key(key)?);
         Ok(route.owner().node.id.clone())
@@ -50,7 +50,7 @@ impl RoutedTable {
     /// [`insert`](RoutedTable::insert) with options.
     pub fn insert_with(&self, row: impl Into<Row>, options: RowOptions) -> Result<()> {
         let row = row.into();
-        self.at_owner(self.key_of(&row)?, |table, _| table.insert_with(row, options))
+        self.write(self.key_of(&row)?, |table, _| table.insert_with(row, options))
     }
 
     /// Writes a whole row: see [`Table::upsert`].
@@ -61,22 +61,24 @@ impl RoutedTable {
     /// [`upsert`](RoutedTable::upsert) with options.
     pub fn upsert_with(&self, row: impl Into<Row>, options: RowOptions) -> Result<()> {
         let row = row.into();
-        self.at_owner(self.key_of(&row)?, |table, _| table.upsert_with(row, options))
+        self.write(self.key_of(&row)?, |table, _| table.upsert_with(row, options))
     }
 
     /// Changes columns of a row: see [`Table::update`].
     pub fn update(&self, key: impl IntoKey, changes: Changes) -> Result<bool> {
-        self.at_owner(key.into_key(), |table, key| table.update(key, changes))
+        self.write(key.into_key(), |table, key| table.update(key, changes))
     }
 
     /// Deletes a row: see [`Table::delete`].
     pub fn delete(&self, key: impl IntoKey) -> Result<()> {
-        self.at_owner(key.into_key(), |table, key| table.delete(key))
+        self.write(key.into_key(), |table, key| table.delete(key))
     }
 
     /// Returns the row of a key: see [`Table::get`].
     pub fn get(&self, key: impl IntoKey) -> Result<Option<Row>> {
-        self.at_owner(key.into_key(), |table, key| table.get(key))
+        let key = key.into_key();
+        let route = self.routes.route(&self.routes.encoded_key(&key)?);
+        Ok(route.owner().table()?.get(&key)?)
     }
 
     /// Begins a read of rows.
@@ -84,12 +86,10 @@ impl RoutedTable {
         RoutedSelect::new(self.routes.clone())
     }
 
-    fn at_owner<T>(
-        &self,
-        key: Vec<Value>,
-        call: impl FnOnce(&Table, &[Value]) -> waxseal_table::Result<T>,
-    ) -> Result<T> {
+    /// Makes a write on the owner of a key.
+    fn write<T>(&self, key: Vec<Value>, call: impl FnOnce(&Table, &[Value]) -> waxseal_table::Result<T>) -> Result<T> {
         let route = self.routes.route(&self.routes.encoded_key(&key)?);
+        let _admitted = route.admit_write();
         Ok(call(route.owner().table()?, &key)?)
     }
 

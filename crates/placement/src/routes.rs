@@ -1,6 +1,6 @@
 //! The ranges of a table and their present owners.
 
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use waxseal_table::{IntoKey, Schema, Table};
 
@@ -21,6 +21,8 @@ pub(crate) struct Routes {
 /// A range, and the node to which its reads and writes go.
 pub(crate) struct Route {
     pub(crate) span: KeySpan,
+    /// Held shared by each write, and alone by the end of a move.
+    writing: RwLock<()>,
     owner: RwLock<Owner>,
 }
 
@@ -33,8 +35,8 @@ pub(crate) struct Owner {
 }
 
 impl Owner {
-    fn new(node: Arc<Node>, table: &str, schema: &Schema) -> Owner {
-        Owner { table: node.table(table, schema), node }
+    pub(crate) fn new(node: Arc<Node>, table: Result<Table>) -> Owner {
+        Owner { node, table }
     }
 
     pub(crate) fn table(&self) -> Result<&Table> {
@@ -46,6 +48,26 @@ impl Route {
     /// Returns the owner. While the guard lives, the range stays with it.
     pub(crate) fn owner(&self) -> RwLockReadGuard<'_, Owner> {
         self.owner.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Admits a write. While the guard lives, no move ends.
+    pub(crate) fn admit_write(&self) -> RwLockReadGuard<'_, ()> {
+        self.writing.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets all further writes wait, when those under way have ended. Reads go on.
+    pub(crate) fn pause_writes(&self) -> RwLockWriteGuard<'_, ()> {
+        self.writing.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the owner, when `commit` has made it durable and the reads under way have ended. A failed
+    /// commit may be durable. Calls for the range then fail until the placement is opened again.
+    pub(crate) fn switch(&self, owner: Owner, commit: impl FnOnce() -> Result<()>) -> Result<()> {
+        let outcome = commit();
+        let unknown = |error: &Error| error.clone().about(format!("range {} has no known owner", self.span));
+        let table = outcome.as_ref().map_err(unknown).and_then(|()| owner.table.clone());
+        *self.owner.write().unwrap_or_else(PoisonError::into_inner) = Owner { table, ..owner };
+        outcome
     }
 }
 
@@ -61,9 +83,9 @@ impl Routes {
                 Err(error) => failure = error,
                 Ok(keys) => {
                     let schema = keys.schema()?;
-                    let route = |(span, node): (KeySpan, Arc<Node>)| Route {
-                        span,
-                        owner: RwLock::new(Owner::new(node, table, &schema)),
+                    let route = |(span, node): (KeySpan, Arc<Node>)| {
+                        let of_node = node.table(table, &schema);
+                        Route { span, writing: RwLock::default(), owner: RwLock::new(Owner::new(node, of_node)) }
                     };
                     let routes = ranges.into_iter().map(|range| Arc::new(route(range))).collect();
                     return Ok(Routes { table: table.to_owned(), schema, keys, routes });
@@ -82,6 +104,11 @@ impl Routes {
     pub(crate) fn route(&self, key: &[u8]) -> &Arc<Route> {
         // The first range starts with the least key.
         &self.routes[self.routes.partition_point(|route| route.span.start.as_slice() <= key) - 1]
+    }
+
+    /// Returns a range by its limits.
+    pub(crate) fn exactly(&self, span: &KeySpan) -> Option<&Arc<Route>> {
+        self.routes.iter().find(|route| route.span == *span)
     }
 
     /// Returns the ranges that may have keys with a prefix, in the order of their keys.
