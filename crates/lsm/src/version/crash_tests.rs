@@ -14,6 +14,7 @@ use crate::checksum::Uid;
 use crate::env::Env;
 use crate::env::sim::{Crash, Fault, Loss, SimFs};
 use crate::error::{ErrorKind, Result};
+use crate::left_files::LeftFiles;
 
 const EDITS: u64 = 12;
 const FIRST: u64 = 1000;
@@ -52,7 +53,7 @@ fn live(env: &Env, confirmed: &mut Option<u64>) -> Result<()> {
         manifest.append(&added(FIRST + number))?;
         *confirmed = Some(number + 1);
         if number % 4 == 2 {
-            manifest.rotate(manifest.state().next_file)?;
+            manifest.rotate(manifest.state().next_file, &LeftFiles::default())?;
         }
     }
     manifest.close()
@@ -146,7 +147,7 @@ fn after_a_failed_sync_everything_is_halted_until_reopening() {
     assert!(matches!(manifest.append(&added(FIRST)).unwrap_err().kind(), ErrorKind::Io(_)));
     assert!(manifest.has_ended());
     assert_eq!(*manifest.append(&added(FIRST)).unwrap_err().kind(), ErrorKind::Halted);
-    assert_eq!(*manifest.rotate(9).unwrap_err().kind(), ErrorKind::Halted);
+    assert_eq!(*manifest.rotate(9, &LeftFiles::default()).unwrap_err().kind(), ErrorKind::Halted);
     assert_eq!(*manifest.close().unwrap_err().kind(), ErrorKind::Halted);
     // The page cache may show the edit although it is not on the disk: the state found now is written again, and stays.
     fs.reboot(Crash::Process);
@@ -167,14 +168,14 @@ fn without_room_nothing_changes_and_with_room_it_goes_on() {
     let mut big = added(FIRST + 1);
     big.changes.push(EditChange::Skipped { tag: 27, bytes: vec![0; 20_000] });
     assert!(manifest.append(&big).unwrap_err().is_out_of_space());
-    assert!(manifest.rotate(manifest.state().next_file + 1).unwrap_err().is_out_of_space());
+    assert!(manifest.rotate(manifest.state().next_file + 1, &LeftFiles::default()).unwrap_err().is_out_of_space());
     assert!(!manifest.has_ended());
     assert_eq!(manifest.state().families, before.families);
     let found = recover(&env, dir()).unwrap().unwrap();
     assert_eq!((found.state.families, found.torn), (before.families, None));
     fs.set_free_space(None);
     manifest.append(&big).unwrap();
-    manifest.rotate(manifest.state().next_file + 2).unwrap();
+    manifest.rotate(manifest.state().next_file + 2, &LeftFiles::default()).unwrap();
     manifest.append(&added(FIRST + 2)).unwrap();
     fs.reboot(Crash::Machine(Loss::DurableOnly));
     let found = recover(&env, dir()).unwrap().unwrap();

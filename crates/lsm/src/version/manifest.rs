@@ -31,6 +31,7 @@ use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, FrameKind, Mark, PAGE_BYTES};
 use crate::header::{FileHeader, FileKind};
 use crate::identity::StoreIdentity;
+use crate::left_files::LeftFiles;
 use crate::names::{StoreFileName, check_place};
 use crate::planted;
 
@@ -114,12 +115,12 @@ impl Manifest {
 
     /// Continues after a recovery: begins a new manifest with the recovered state and one edit with the results of the
     /// recovery, and moves CURRENT to it (I16). Until that moment the store is unchanged; after it the old manifest is
-    /// removed. `number` must be at least `RecoveredManifest::next_file`.
+    /// removed. If that fails, the caller tries again. `number` must be at least `RecoveredManifest::next_file`.
     pub fn resume(env: &Env, dir: &Path, found: &RecoveredManifest, number: u64, edit: &Edit) -> Result<Manifest> {
         let mut state = found.state.clone();
         state.apply(edit).map_err(refused)?;
         let manifest = Manifest::begin(env, dir, number, found.identity.clone(), state)?;
-        manifest.discard(found.number);
+        let _ = env.fs.remove(&dir.join(StoreFileName::Manifest(found.number).to_string()));
         Ok(manifest)
     }
 
@@ -159,15 +160,23 @@ impl Manifest {
     }
 
     /// Rotates to a new manifest with this number. If there is no room for it (or no file can be created), returns an
-    /// error, and the old manifest remains in use.
-    pub fn rotate(&mut self, number: u64) -> Result<()> {
+    /// error, and the old manifest remains in use. `left` knows the unused one of the two if it cannot be removed.
+    pub fn rotate(&mut self, number: u64, left: &LeftFiles) -> Result<()> {
         self.check_place()?;
         self.state.next_file = self.state.next_file.max(number.saturating_add(1));
-        let published = publish(&self.env, &self.dir, number, &self.identity, &self.state);
-        let fresh = published.map_err(|failure| self.note(failure))?;
-        let old = std::mem::replace(&mut self.chain, fresh);
-        self.discard(old.number);
-        Ok(())
+        let discard = |number: u64| left.remove(&*self.env.fs, &self.dir, StoreFileName::Manifest(number));
+        match publish(&self.env, &self.dir, number, &self.identity, &self.state) {
+            Ok(fresh) => {
+                discard(std::mem::replace(&mut self.chain, fresh).number);
+                Ok(())
+            }
+            Err(failure) => {
+                if !failure.may_be_named {
+                    discard(number); // again, if `publish` could not
+                }
+                Err(self.note(failure))
+            }
+        }
     }
 
     /// Makes the witness durable. No edit can be appended afterwards.
@@ -233,11 +242,6 @@ impl Manifest {
             self.ended.get_or_insert_with(|| failure.error.clone());
         }
         failure.error
-    }
-
-    /// Removes a manifest that CURRENT no longer names. If that fails, the next open deletes it.
-    fn discard(&self, number: u64) {
-        let _ = self.env.fs.remove(&self.dir.join(StoreFileName::Manifest(number).to_string()));
     }
 }
 

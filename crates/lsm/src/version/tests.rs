@@ -15,6 +15,7 @@ use crate::checksum::Uid;
 use crate::env::{Env, Open};
 use crate::error::{ErrorKind, Verdict};
 use crate::header::{FileHeader, FileKind};
+use crate::left_files::LeftFiles;
 use crate::table_property::{PropertyCollectors, TableProperty};
 use crate::values::{BlobMeta, BlobRef};
 use crate::wal::LogPlace;
@@ -128,7 +129,7 @@ fn a_rotation_keeps_everything_and_leaves_one_manifest() {
     for number in 100..140 {
         manifest.append(&added(number)).unwrap();
         if manifest.is_full(5000) {
-            manifest.rotate(next).unwrap();
+            manifest.rotate(next, &LeftFiles::default()).unwrap();
             next += 1;
         }
     }
@@ -158,7 +159,7 @@ fn lines_and_system_families_do_not_change_when_a_manifest_is_rotated() {
             }
             manifest.append(&edit).unwrap();
             if manifest.is_full(6000) {
-                manifest.rotate(number + 1000).unwrap();
+                manifest.rotate(number + 1000, &LeftFiles::default()).unwrap();
                 rotated.push(number);
             }
         }
@@ -404,7 +405,7 @@ fn scripts_tell_what_a_manifest_does() {
                     out += &(names(store.dir.path()).join(" ") + "\n");
                     Ok(())
                 }
-                "rotate" => store.manifest.rotate(store.manifest.state().next_file),
+                "rotate" => store.manifest.rotate(store.manifest.state().next_file, &LeftFiles::default()),
                 "reopen" => recover(&store.env, store.dir.path()).and_then(|found| {
                     let found = found.unwrap();
                     let number = found.next_file;

@@ -31,29 +31,40 @@ fn try_open_on(env: Env, dir: &Path, settings: Settings) -> Result<Db> {
 
 /// Opens a store on a disk whose calls can fail.
 fn open_hooked(sim: &SimFs, dir: &Path, settings: Settings) -> (Db, FailOnce) {
-    let env = sim.env(sim.steps());
-    let (fs, hook) = HookedFs::<FailOnce>::new(env.fs.clone());
-    (try_open_on(Env { fs: Arc::new(fs), ..env }, dir, settings).unwrap(), hook)
+    let hook = FailOnce::default();
+    (open_on_hook(sim, dir, settings, &hook), hook)
 }
 
-/// Counts down the calls of three kinds, two of them for log segments. The call at which a count is 0 fails. A rename
+fn open_on_hook(sim: &SimFs, dir: &Path, settings: Settings, hook: &FailOnce) -> Db {
+    let env = sim.env(sim.steps());
+    let fs = HookedFs::over(env.fs.clone(), hook.clone());
+    try_open_on(Env { fs: Arc::new(fs), ..env }, dir, settings).unwrap()
+}
+
+/// Counts down the calls of four kinds, two of them for log segments. The call at which a count is 0 fails. A rename
 /// takes effect before it fails.
 #[derive(Clone, Debug)]
 struct FailOnce {
     segment_syncs: Arc<AtomicI64>,
     segment_removals: Arc<AtomicI64>,
+    manifest_removals: Arc<AtomicI64>,
     renames: Arc<AtomicI64>,
 }
 
 impl Default for FailOnce {
     fn default() -> FailOnce {
-        let [segment_syncs, segment_removals, renames] = [(); 3].map(|()| Arc::new(AtomicI64::new(-1)));
-        FailOnce { segment_syncs, segment_removals, renames }
+        let [segment_syncs, segment_removals, manifest_removals, renames] =
+            [(); 4].map(|()| Arc::new(AtomicI64::new(-1)));
+        FailOnce { segment_syncs, segment_removals, manifest_removals, renames }
     }
 }
 
 fn is_segment(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "log")
+}
+
+fn is_manifest(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"MANIFEST-"))
 }
 
 fn count_down(calls: &AtomicI64) -> io::Result<()> {
@@ -69,7 +80,11 @@ impl FsHook for FailOnce {
     }
 
     fn before_remove(&self, path: &Path) -> io::Result<()> {
-        if is_segment(path) { count_down(&self.segment_removals) } else { Ok(()) }
+        match path {
+            path if is_segment(path) => count_down(&self.segment_removals),
+            path if is_manifest(path) => count_down(&self.manifest_removals),
+            _ => Ok(()),
+        }
     }
 
     fn after_rename(&self, _from: &Path, to: &Path) -> io::Result<()> {
@@ -668,4 +683,32 @@ fn a_busy_store_tries_again_to_remove_segments() {
     }
     assert!(was_left);
     assert_ne!(db.oldest_seqnos().unwrap().log, Some(0));
+}
+
+fn manifests(sim: &SimFs, dir: &Path) -> usize {
+    sim.files(dir).iter().filter(|name| name.starts_with("MANIFEST-")).count()
+}
+
+#[test]
+fn an_old_manifest_that_could_not_be_removed_stays_known() {
+    let (sim, dir) = sim(29);
+    let (db, hook) = open_hooked(&sim, &dir, settings());
+    put_marked(&db, 1, 100, &mut 0);
+    hook.manifest_removals.store(0, Ordering::Relaxed);
+    db.erase_log().unwrap();
+    assert_eq!((manifests(&sim, &dir), db.oldest_seqnos().unwrap().obsolete_files), (2, Some(0)));
+    db.erase_log().unwrap();
+    assert_eq!((manifests(&sim, &dir), db.oldest_seqnos().unwrap()), (1, OldestSeqnos::default()));
+}
+
+#[test]
+fn the_manifest_before_an_open_is_removed_later_if_that_fails() {
+    let (sim, dir) = sim(29);
+    open_with(&sim, &dir, settings()).close().unwrap();
+    let hook = FailOnce::default();
+    hook.manifest_removals.store(0, Ordering::Relaxed);
+    let db = open_on_hook(&sim, &dir, settings(), &hook);
+    assert_eq!(manifests(&sim, &dir), 2);
+    while db.step().unwrap() {}
+    assert_eq!(manifests(&sim, &dir), 1);
 }

@@ -70,7 +70,7 @@ impl Catalog {
         self.feed.show(manifest.state());
         self.events.show(&manifest.state().lines); // after the rows that the removed entries became
         if manifest.is_full(self.context().settings.current().manifest_bytes) {
-            match manifest.rotate(self.new_file_number()) {
+            match manifest.rotate(self.new_file_number(), &self.context().left) {
                 Ok(()) => self.context().counters.rotated(),
                 Err(error) if manifest.has_ended() => drop(self.store_log().halt(error)),
                 Err(_) => {} // no space for a fresh one: continue with the old one
@@ -89,7 +89,7 @@ impl Catalog {
     pub(in crate::db) fn rotate_manifest(&self) -> Result<()> {
         let mut guard = lock(&self.manifest);
         let manifest = guard.as_mut().ok_or_else(Error::closed)?;
-        match manifest.rotate(self.new_file_number()) {
+        match manifest.rotate(self.new_file_number(), &self.context().left) {
             Ok(()) => self.context().counters.rotated(),
             Err(error) if manifest.has_ended() => return Err(self.store_log().halt(error)),
             Err(error) => return Err(error),

@@ -317,7 +317,6 @@ impl Opening<'_> {
             StoreFileName::Cut(_) | StoreFileName::Damaged(_) => false,
             StoreFileName::Temporary => false, // a rotation of the manifest may use it by then
             StoreFileName::Trash(_) => !keeps_trash,
-            StoreFileName::Manifest(number) if *number == found.number => false, // removed already
             name => !live.contains(name),
         });
         let shared = (&replay.cache, &replay.dead_files, &replay.open_tables);
