@@ -268,11 +268,29 @@ pub fn is_a_stores(fs: &dyn Fs, dir: &Path, name: StoreFileName) -> bool {
 
 /// True if a file in a store's directory belongs to the store; false if it does not exist, or is a directory or a pipe.
 /// Errors: it cannot be read.
-pub fn try_is_a_stores(fs: &dyn Fs, dir: &Path, name: StoreFileName) -> std::io::Result<bool> {
+fn try_is_a_stores(fs: &dyn Fs, dir: &Path, name: StoreFileName) -> std::io::Result<bool> {
+    owner_of(fs, dir, name).map(|owner| owner == Some(FileOwner::Store))
+}
+
+/// The owner of a file that has one of our names and is in a store's directory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FileOwner {
+    /// The store.
+    Store,
+    /// A user, or the store if the first bytes are damaged.
+    Unknown,
+}
+
+/// Returns the owner of a file in a store's directory, or `None` for a missing file, a directory or a pipe. Errors: the
+/// file cannot be read.
+pub fn owner_of(fs: &dyn Fs, dir: &Path, name: StoreFileName) -> std::io::Result<Option<FileOwner>> {
     let is_no_file = |kind: IoKind| matches!(kind, IoKind::NotFound | IoKind::IsADirectory | IoKind::NotSeekable);
     match head(fs, &dir.join(name.to_string())) {
-        Err(error) if is_no_file(error.kind()) => Ok(false),
-        head => Ok(FileHead::of(head?).is_a_stores(name)),
+        Err(error) if is_no_file(error.kind()) => Ok(None),
+        head => {
+            let is_a_stores = FileHead::of(head?).is_a_stores(name);
+            Ok(Some(if is_a_stores { FileOwner::Store } else { FileOwner::Unknown }))
+        }
     }
 }
 

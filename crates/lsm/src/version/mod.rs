@@ -41,7 +41,7 @@ mod tests;
 
 pub(crate) use contents::BACKUP_PREFIX;
 pub use contents::{
-    Contents, Foreign, Marked, contents, is_a_stores, mark_finished, mark_unfinished, our_files, try_is_a_stores,
+    Contents, FileOwner, Foreign, Marked, contents, is_a_stores, mark_finished, mark_unfinished, our_files, owner_of,
 };
 pub use current::store_named;
 pub use edit::{Edit, EditChange};

@@ -712,3 +712,23 @@ fn the_manifest_before_an_open_is_removed_later_if_that_fails() {
     while db.step().unwrap() {}
     assert_eq!(manifests(&sim, &dir), 1);
 }
+
+/// A file of the store whose header is damaged may also be a user's file: it stays, and it counts.
+#[test]
+fn a_leftover_with_a_damaged_header_stays_known() {
+    let (sim, dir) = sim(30);
+    let db = open_with(&sim, &dir, settings());
+    put_marked(&db, 1, 100, &mut 0);
+    db.flush().unwrap();
+    let table = db.tables(&default(&db)).unwrap()[0].name();
+    db.close().unwrap();
+    let leftover = dir.join("000001.tbl");
+    sim.write_all(&leftover, &sim.read_all(dir.join(&table)).unwrap()).unwrap();
+    sim.flip(&leftover, 0).unwrap();
+    let db = open_with(&sim, &dir, settings());
+    db.erase_log().unwrap();
+    assert_eq!(check(&sim, &dir, &db).obsolete_files, Some(0));
+    sim.delete(&leftover).unwrap(); // the user has moved it; the store has not removed it
+    db.erase_log().unwrap();
+    assert_eq!(db.oldest_seqnos().unwrap(), OldestSeqnos::default());
+}

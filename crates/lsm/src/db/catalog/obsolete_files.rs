@@ -24,7 +24,7 @@ use crate::env::work::lock;
 use crate::error::{IoContext, Result};
 use crate::names::StoreFileName;
 use crate::record::Seqno;
-use crate::version::{self, ObsoleteList, ObsoleteObject, TableMeta};
+use crate::version::{self, FileOwner, ObsoleteList, ObsoleteObject, TableMeta};
 
 /// The files of a store that wait for their removal.
 pub(in crate::db) struct ObsoleteFiles {
@@ -112,10 +112,10 @@ impl ObsoleteFiles {
 
     /// Frees and removes all obsolete objects. All objects that were obsolete at the call are gone when it returns,
     /// whichever thread removes them, apart from files that cannot be removed. Files whose removal failed before are tried
-    /// again, and so are leftovers of the open whose header could not be read.
+    /// again, and so are leftovers of the open whose owner is unknown.
     pub(in crate::db) fn remove_all(&self, context: &StoreContext) {
         context.retry_removals();
-        self.leftovers.retry_unreadable();
+        self.leftovers.retry_unknown();
         while self.remove_one(context) {}
     }
 
@@ -139,38 +139,39 @@ struct Leftovers(Mutex<LeftoverNames>);
 #[derive(Debug)]
 struct LeftoverNames {
     waiting: Vec<StoreFileName>,
-    /// Files of an unknown owner, because their header could not be read.
-    unreadable: Vec<StoreFileName>,
+    /// Files whose header could not be read, or is none of ours: those of a user, or of the store if the header is damaged.
+    /// They stay in the directory.
+    unknown: Vec<StoreFileName>,
 }
 
 impl Leftovers {
     fn new(waiting: Vec<StoreFileName>) -> Leftovers {
-        Leftovers(Mutex::new(LeftoverNames { waiting, unreadable: Vec::new() }))
+        Leftovers(Mutex::new(LeftoverNames { waiting, unknown: Vec::new() }))
     }
 
     /// Removes one file; returns false if none is left. The lock is held during the removal, so a caller that finds
     /// none knows that all removals are complete.
     fn remove_one(&self, context: &StoreContext) -> bool {
-        let LeftoverNames { waiting, unreadable } = &mut *lock(&self.0);
+        let LeftoverNames { waiting, unknown } = &mut *lock(&self.0);
         let Some(name) = waiting.pop() else { return false };
-        match version::try_is_a_stores(&*context.env.fs, &context.dir, name) {
-            Ok(true) => _ = context.remove_file(name),
-            Ok(false) => {} // a user's file with such a name
-            Err(_) => unreadable.push(name),
+        match version::owner_of(&*context.env.fs, &context.dir, name) {
+            Ok(None) => {}
+            Ok(Some(FileOwner::Store)) => _ = context.remove_file(name),
+            Ok(Some(FileOwner::Unknown)) | Err(_) => unknown.push(name),
         }
         true
     }
 
-    /// Lets `remove_one` try the files again that could not be read.
-    fn retry_unreadable(&self) {
-        let LeftoverNames { waiting, unreadable } = &mut *lock(&self.0);
-        waiting.append(unreadable);
+    /// Lets `remove_one` judge the files of an unknown owner again.
+    fn retry_unknown(&self) {
+        let LeftoverNames { waiting, unknown } = &mut *lock(&self.0);
+        waiting.append(unknown);
     }
 
-    /// Returns true if a file of records is among them.
+    /// Returns true if a file of records may be among them.
     fn hold_records(&self) -> bool {
-        let LeftoverNames { waiting, unreadable } = &*lock(&self.0);
-        waiting.iter().chain(unreadable).any(|name| !matches!(name, StoreFileName::Manifest(_)))
+        let LeftoverNames { waiting, unknown } = &*lock(&self.0);
+        waiting.iter().chain(unknown).any(|name| !matches!(name, StoreFileName::Manifest(_)))
     }
 }
 

@@ -40,8 +40,9 @@ pub struct OldestSeqnos {
     /// Of records in segments that the change feed keeps.
     pub kept_log: Option<Seqno>,
     /// Of records in files that no version names: value files of memtables; files that cursors, snapshots, backups or the
-    /// change feed hold, that wait for their removal, could not be removed, are kept as trash, or that a recovery or a
-    /// repair has set aside. An old manifest counts if it could not be removed.
+    /// change feed hold, that wait for their removal, could not be removed, are kept as trash, that a recovery or a repair
+    /// has set aside, or that an open has found and whose first bytes are none of the store's. An old manifest counts if
+    /// it could not be removed.
     pub obsolete_files: Option<Seqno>,
     /// Of the oldest snapshot. Versions of this seqno and below may be in tables for its sake.
     pub snapshots: Option<Seqno>,
