@@ -111,26 +111,7 @@ fn begin(source: &Path, dest: &Path, cursor: &str, output: &mut Output) -> Resul
     name.push(".follow-partial");
     let partial = dest.with_file_name(name);
     remove_partial(&partial)?;
-    match Db::builder(source).create_if_missing(false).open() {
-        Ok(db) => {
-            let db = report_cut(db)?;
-            db.change_cursor(cursor)?;
-            db.checkpoint(&partial)?;
-            db.close()?;
-        }
-        Err(error) if *error.kind() == ErrorKind::Locked => match server_of(source)? {
-            Some(server) => {
-                let absolute = std::path::absolute(&partial).map_err(|error| Failure::io(partial.display(), error))?;
-                server.checkpoint(cursor, &absolute)?;
-            }
-            None => {
-                let ways = "begin the copy while no process writes the source, or while waxseal serve or mount does, or \
-                            name a checkpoint that the process has made";
-                return Err(Failure::from(error).explain(ways));
-            }
-        },
-        Err(error) => return Err(error.into()),
-    }
+    make_checkpoint(source, cursor, &partial)?;
     let copy = Db::open(&partial)?;
     let branch =
         copy.change_branch().ok_or_else(|| Failure::new(Exit::CheckFailed, "a checkpoint without a position"))?;
@@ -144,6 +125,28 @@ fn begin(source: &Path, dest: &Path, cursor: &str, output: &mut Output) -> Resul
         .and_then(|above| above.sync_all())
         .map_err(|error| Failure::io(dest.display(), error))?;
     output.line(format!("copied {} to {}", source.display(), dest.display()))
+}
+
+/// Makes the checkpoint, after the cursor. Where another process has the source open, the process that serves it does so.
+fn make_checkpoint(source: &Path, cursor: &str, partial: &Path) -> Result<(), Failure> {
+    let locked = match Db::builder(source).create_if_missing(false).open() {
+        Ok(db) => {
+            let db = report_cut(db)?;
+            db.change_cursor(cursor)?;
+            db.checkpoint(partial)?;
+            return Ok(db.close()?);
+        }
+        Err(error) if *error.kind() == ErrorKind::Locked => error,
+        Err(error) => return Err(error.into()),
+    };
+    let server = Client::of_store(source).map_err(|error| Failure::io(source.display(), error))?;
+    let Some(server) = server else {
+        let ways = "begin the copy while no process writes the source, or while waxseal serve or mount does, or name a \
+                    checkpoint that the process has made";
+        return Err(Failure::from(locked).explain(ways));
+    };
+    let absolute = std::path::absolute(partial).map_err(|error| Failure::io(partial.display(), error))?;
+    Ok(server.checkpoint(cursor, &absolute)?)
 }
 
 /// Removes what a begin that was killed has left. Errors: usage for anything else at its place.
@@ -162,11 +165,6 @@ fn remove_partial(partial: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the process that serves the source; `None` if none does.
-fn server_of(source: &Path) -> Result<Option<Client>, Failure> {
-    Client::of_store(source).map_err(|error| Failure::io(source.display(), error))
-}
-
 /// Moves the cursor of the source to what the copy holds. A process that serves the source moves it. The cursor stays
 /// where another process has the source open, or files may not be changed.
 fn release_log(source: &Path, cursor: &str, position: &ChangePosition) -> Result<(), Failure> {
@@ -176,7 +174,10 @@ fn release_log(source: &Path, cursor: &str, position: &ChangePosition) -> Result
             db.change_cursor(cursor)?.advance(*position).map_err(failure)?;
             Ok(db.close()?)
         }
-        Err(error) if *error.kind() == ErrorKind::Locked => release_by_server(source, cursor, position),
+        Err(error) if *error.kind() == ErrorKind::Locked => {
+            release_by_server(source, cursor, position);
+            Ok(())
+        }
         Err(error) => {
             eprintln!("waxseal: the cursor {cursor:?} was not moved: {error}");
             Ok(())
@@ -184,15 +185,16 @@ fn release_log(source: &Path, cursor: &str, position: &ChangePosition) -> Result
     }
 }
 
-fn release_by_server(source: &Path, cursor: &str, position: &ChangePosition) -> Result<(), Failure> {
-    let moved = match server_of(source)? {
+/// Moves the cursor through the process that serves the source, if one does. A failure leaves it where it is: the process
+/// may have ended meanwhile.
+fn release_by_server(source: &Path, cursor: &str, position: &ChangePosition) {
+    let moved = Client::of_store(source).map_err(waxseal_http::Error::from).and_then(|server| match server {
         Some(server) => server.advance_cursor(cursor, &position.to_string()),
         None => Ok(()),
-    };
+    });
     if let Err(error) = moved {
-        eprintln!("waxseal: the cursor {cursor:?} was not moved: {error}"); // the server may have ended
+        eprintln!("waxseal: the cursor {cursor:?} was not moved: {error}");
     }
-    Ok(())
 }
 
 /// A copy that is open, with the commit that is being applied to it.
@@ -278,7 +280,8 @@ impl Followed {
         }
         self.copy.sync()?;
         self.released = self.position;
-        release_by_server(source, cursor, &self.position)
+        release_by_server(source, cursor, &self.position);
+        Ok(())
     }
 
     /// Returns a family of the copy. A new one gets the options that the source has. `None` for a family that neither
