@@ -473,6 +473,33 @@ mod tests {
     }
 
     #[test]
+    fn what_is_open_stays_one_file_whatever_gets_its_path() {
+        let dir = tempfile::tempdir().unwrap();
+        let tree = LocalTree::open(dir.path()).unwrap();
+        let write = |name: &[u8], content: &[u8]| {
+            let mut sink = tree.write(name, None).unwrap();
+            sink.write(content).unwrap();
+            sink.finish().unwrap();
+        };
+        write(b"file", b"old");
+        write(b"other", b"other");
+        let node = tree.stat(b"file").unwrap();
+        let opened = tree.open(&node).unwrap();
+        tree.remove(b"file").unwrap();
+        tree.symlink(b"other", b"file", &node).unwrap();
+        let mut content = Vec::new();
+        let read = opened.read(&mut |part| {
+            part.each(|bytes| {
+                content.extend_from_slice(bytes);
+                Ok(())
+            })
+        });
+        assert!(read.is_ok() && opened.xattrs().unwrap().is_empty());
+        assert_eq!(content, b"old");
+        assert_eq!(tree.open(&node).err().unwrap().exit(), Exit::Usage, "a link is not followed");
+    }
+
+    #[test]
     fn nobody_else_reads_a_file_that_is_not_complete() {
         let dir = tempfile::tempdir().unwrap();
         let tree = LocalTree::open(dir.path()).unwrap();
