@@ -229,13 +229,13 @@ impl FileState {
 
     /// Makes the bytes of a range zeros, as far as the file has them. Chunks that the range covers become a hole, which
     /// costs a read of them or of all other chunks, whichever are fewer, for the digest. Then makes the file at least
-    /// `len` bytes long. After an error nothing is changed.
-    pub(crate) fn zero(&mut self, families: &Families, range: Range<u64>, len: u64, now: i64) -> Result<()> {
+    /// `len` bytes long. Returns false if the range has nothing to change. After an error nothing is changed.
+    pub(crate) fn zero(&mut self, families: &Families, range: Range<u64>, len: u64, now: i64) -> Result<bool> {
         let size = self.size();
         let start = range.start.min(size);
         let end = range.end.min(size).max(start);
         if start == end && len <= size {
-            return Ok(());
+            return Ok(false);
         }
         let (chunk_bytes, before) = (self.chunks().chunk_bytes, self.count());
         let after = chunk_count(len.max(size), chunk_bytes)?;
@@ -261,7 +261,7 @@ impl FileState {
             self.grow(len)?;
         }
         self.touch(now);
-        Ok(())
+        Ok(true)
     }
 
     /// Makes a hole of chunks. The caller has computed the digest without them.

@@ -332,7 +332,7 @@ impl File {
     /// A shorter file costs a read of the chunks that are cut off or of those that stay, whichever are fewer, unless
     /// the length is 0.
     pub fn set_len(&self, size: u64) -> Result<()> {
-        self.change(|state, now| state.set_len(&self.fs.families, size, now))
+        self.change(|state, now| state.set_len(&self.fs.families, size, now).map(|()| true))
     }
 
     /// Makes the bytes of a range zeros, and keeps the length: a range beyond the end changes nothing. Chunks that the
@@ -375,15 +375,17 @@ impl File {
         self.change(|state, now| state.zero(&self.fs.families, range, len, now))
     }
 
-    /// Changes the file in memory.
-    fn change(&self, change: impl FnOnce(&mut FileState, i64) -> Result<()>) -> Result<()> {
+    /// Changes the file in memory. `change` returns whether it has changed something.
+    fn change(&self, change: impl FnOnce(&mut FileState, i64) -> Result<bool>) -> Result<()> {
         self.allow(self.options.is_writing(), "writing")?;
         let now = self.fs.now();
         let mut state = self.file.write();
-        self.note_change(&state);
         let changed = change(&mut state, now);
         self.file.account(&state);
-        changed.map_err(|error| self.of_file(error, &state))
+        if !matches!(changed, Ok(false)) {
+            self.note_change(&state);
+        }
+        changed.map(drop).map_err(|error| self.of_file(error, &state))
     }
 
     /// Commits all changes of the file in one step, with size, times and digest. Changes of other handles are among

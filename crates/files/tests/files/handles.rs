@@ -522,6 +522,22 @@ fn a_hole_gives_its_space_back() {
     assert_clean(&fs);
 }
 
+/// A handle that is closed after it has changed nothing commits no half of what another one writes.
+#[test]
+fn a_range_that_changes_nothing_is_no_change() {
+    let fs = memory();
+    fs.write("file", "old").unwrap();
+    let (one, other) = (open(&fs, "file"), open(&fs, "file"));
+    other.write_at(b"new", 0).unwrap();
+    one.punch_hole(100..200).unwrap();
+    one.zero_range(7..7).unwrap();
+    one.extend_to(2).unwrap();
+    one.close().unwrap();
+    assert_eq!(fs.read("file").unwrap(), b"old");
+    other.close().unwrap();
+    assert_eq!(fs.read("file").unwrap(), b"new");
+}
+
 /// The cost of a range depends on what is stored in it.
 #[test]
 fn a_range_of_a_terabyte_costs_its_chunks() {
