@@ -666,3 +666,34 @@ def test_arrow_consumers_read_selects(books):
     rows = books.select(where=column("genre") == "novel")
     assert duckdb.sql("select max(year), count(*) from rows").fetchall() == [(1815, 2)]
     assert polars.DataFrame(books)["title"].to_list() == ["Sense", "Pride", "Emma", "Frankenstein"]
+
+
+def test_tables_of_a_session_are_changed_in_its_name():
+    with waxseal.memory() as db:
+        db.register("cluster:", "*", scope="subtree")
+        alice, bob = Tables(db.session("alice")), Tables(db.session("bob"))
+        books = alice.create("library.books", BOOKS, partition_key="author", clustering="year")
+        books.insert({"author": "Austen", "year": 1815})
+        assert bob.table("library.books").update(("Austen", 1815), {"title": "Emma"})
+        Tables(db).table("library.books").delete(("Austen", 1815))
+        assert [(event.operation, event.client) for event in db.query_all("library.books.Austen.1815")] == [
+            ("Row.Insert", "alice"),
+            ("Row.Update", "bob"),
+            ("Row.Delete", "-"),
+        ]
+
+        with bob.transaction() as transaction:
+            transaction.upsert(Tables(db).table("library.books"), {"author": "Eliot", "year": 1871})
+        changed = bob.table("library.books")
+        bob.transact(lambda transaction: transaction.update(changed, ("Eliot", 1871), {"title": "Middlemarch"}))
+        assert {event.client for event in db.query_all("library.books.Eliot.1871")} == {"bob"}
+        with pytest.raises(waxseal.InvalidArgument), bob.transaction() as transaction:
+            transaction.delete(books, ("Eliot", 1871))  # a table of another session
+        changed.load([{"author": "Shelley", "year": 1818}])
+        assert db.query_latest("library.books.Shelley.1818").client == "bob"
+
+        bob.rename("library.books", "library.novels")
+        assert db.query_latest("library.books", "Table.AlterRename").client == "bob"
+        alice.drop("library.novels")
+        assert db.query_latest("ks:library.novels", "Table.Drop").client == "alice"
+        assert alice.names() == []

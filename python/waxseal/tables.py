@@ -49,13 +49,13 @@ from ._row_schema import Column, Index, Layout, Schema, c_index, field_types, la
 from ._row_values import EMPTY, Empty, Json, Kept, column_type, kept_slice, slice_of, value_list
 from ._rows import Row, cells_of, options_of, range_of, read_row, typed
 from ._sealed import Expires
+from ._store import DB, Session
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
     from ._handles import Handles
     from ._snapshot import Snapshot
-    from ._store import DB
 
 __all__ = [
     "EMPTY",
@@ -122,10 +122,14 @@ class PurgeReport(NamedTuple):
 
 
 class Tables:
-    """The tables of a store. Usable from any thread."""
+    """The tables of a store. Usable from any thread.
 
-    def __init__(self, db: DB) -> None:
+    `Tables(db.session("alice"))` are the tables in the name of a session: the events of what is done through them,
+    through the tables that they open, and through their transactions name the session as the client."""
+
+    def __init__(self, db: Union[DB, Session]) -> None:
         self._handles = db._handles
+        self._session = db if isinstance(db, Session) else None
 
     def __reduce__(self) -> Any:
         raise TypeError("cannot pickle tables")
@@ -193,8 +197,9 @@ class Tables:
         schema = schema_of(given, *key, groups or {}, repeated_groups or {}, list(indexes), kept)
         schema.has_dynamic_columns, schema.is_hashed = dynamic_columns, hashed
         encoded = name.encode("utf-8")
-        arguments = (self._handles.db, encoded, len(encoded), C.byref(schema))
-        owned = self._handles.made("waxseal_table_create", *arguments, destroy="waxseal_table_destroy")
+        function, owner = self._function("table_create")
+        arguments = (owner, encoded, len(encoded), C.byref(schema))
+        owned = self._handles.made(function, *arguments, destroy="waxseal_table_destroy")
         return Table(self._handles, owned, row_type)
 
     @overload
@@ -206,19 +211,19 @@ class Tables:
     def table(self, name: str, row: Any = None) -> Table[Any]:
         """Opens a table, whose rows are dicts, or instances of the dataclass `row`. Raises NotFoundError."""
         encoded = name.encode("utf-8")
-        arguments = (self._handles.db, encoded, len(encoded))
-        owned = self._handles.made("waxseal_table_open", *arguments, destroy="waxseal_table_destroy")
+        function, owner = self._function("table_open")
+        owned = self._handles.made(function, owner, encoded, len(encoded), destroy="waxseal_table_destroy")
         return Table(self._handles, owned, row)
 
     def drop(self, name: str) -> None:
         """Drops a table and everything in it. Raises NotFoundError."""
         encoded = name.encode("utf-8")
-        self._handles.call("waxseal_table_drop", self._handles.db, encoded, len(encoded))
+        self._handles.call(*self._function("table_drop"), encoded, len(encoded))
 
     def rename(self, name: str, new_name: str) -> None:
         """Renames a table, also into another keyspace. Raises NotFoundError and ExistsError."""
         old, new = name.encode("utf-8"), new_name.encode("utf-8")
-        self._handles.call("waxseal_table_rename", self._handles.db, old, len(old), new, len(new))
+        self._handles.call(*self._function("table_rename"), old, len(old), new, len(new))
 
     def names(self) -> List[str]:
         """Returns the names of all tables, sorted."""
@@ -233,12 +238,18 @@ class Tables:
 
     def transaction(self, durability: Optional[str] = None) -> Transaction:
         """Begins a transaction over rows of any tables."""
-        return _begin(self._handles, durability)
+        return _begin(self._handles, self._function("table_transaction_begin"), durability)
 
     def transact(self, run: Callable[[Transaction], T], durability: Optional[str] = None) -> T:
         """Runs a transaction: passes it to `run`, commits it, and returns the result of `run`. After a conflict all of
         it runs again. An exception of `run` discards the writes."""
-        return _transact(self._handles, run, durability)
+        return _transact(lambda: self.transaction(durability), run)
+
+    def _function(self, call: str) -> Tuple[str, int]:
+        """Returns the name of a function of the library and its first argument: the store, or the session."""
+        if self._session is None:
+            return f"waxseal_{call}", self._handles.db
+        return f"waxseal_session_{call}", self._session._session()
 
 
 class Table(Generic[R]):
@@ -471,7 +482,8 @@ class Table(Generic[R]):
                 (transaction.upsert if replace else transaction.insert)(self, row)
 
         if rows:
-            _transact(self._handles, write, None)
+            begin = ("waxseal_table_transaction_begin", self._handles.db)  # commits in the name of the table's session
+            _transact(lambda: _begin(self._handles, begin, None), write)
         return len(rows)
 
     def from_arrow(self, data: Any, *, replace: bool = False) -> int:
@@ -955,20 +967,18 @@ class Transaction:
         return self._owned.handle
 
 
-def _begin(handles: Handles, durability: Optional[str]) -> Transaction:
+def _begin(handles: Handles, function: Tuple[str, int], durability: Optional[str]) -> Transaction:
     number = durability_number(durability)
-    owned = handles.made("waxseal_table_transaction_begin", handles.db, destroy="waxseal_table_transaction_destroy")
+    owned = handles.made(*function, destroy="waxseal_table_transaction_destroy")
     return Transaction(handles, owned, number)
 
 
-def _transact(handles: Handles, run: Callable[[Transaction], T], durability: Optional[str]) -> T:
+def _transact(begin: Callable[[], Transaction], run: Callable[[Transaction], T]) -> T:
     while True:
-        with _begin(handles, durability) as transaction:
+        with begin() as transaction:
             result = run(transaction)
             try:
                 transaction.commit()
                 return result
             except ConflictError:
                 pass
-
-

@@ -7879,6 +7879,53 @@ int32_t waxseal_table_rename(waxseal_db_t *db,
 int32_t waxseal_table_names(waxseal_db_t *db, waxseal_bytes_t **names, waxseal_error_t **error);
 
 /**
+ * As `waxseal_table_create`, but creates the table and writes through the handle under the session's identity.
+ *
+ * Thread-safe. On success the caller owns `*table` and frees it with `waxseal_table_destroy`. Errors: as of
+ * `waxseal_table_create`.
+ */
+int32_t waxseal_session_table_create(const waxseal_session_t *session,
+                                     const uint8_t *name,
+                                     size_t name_len,
+                                     const waxseal_table_schema_t *schema,
+                                     waxseal_table_t **table,
+                                     waxseal_error_t **error);
+
+/**
+ * As `waxseal_table_open`, but the handle writes under the session's identity.
+ *
+ * Thread-safe. On success the caller owns `*table` and frees it with `waxseal_table_destroy`. Errors: as of
+ * `waxseal_table_open`.
+ */
+int32_t waxseal_session_table_open(const waxseal_session_t *session,
+                                   const uint8_t *name,
+                                   size_t name_len,
+                                   waxseal_table_t **table,
+                                   waxseal_error_t **error);
+
+/**
+ * As `waxseal_table_drop`, under the session's identity.
+ *
+ * Thread-safe. Errors: as of `waxseal_table_drop`.
+ */
+int32_t waxseal_session_table_drop(const waxseal_session_t *session,
+                                   const uint8_t *name,
+                                   size_t name_len,
+                                   waxseal_error_t **error);
+
+/**
+ * As `waxseal_table_rename`, under the session's identity.
+ *
+ * Thread-safe. Errors: as of `waxseal_table_rename`.
+ */
+int32_t waxseal_session_table_rename(const waxseal_session_t *session,
+                                     const uint8_t *name,
+                                     size_t name_len,
+                                     const uint8_t *new_name,
+                                     size_t new_name_len,
+                                     waxseal_error_t **error);
+
+/**
  * Adds an index, and builds it while reads and writes go on. Selects can use it when the call returns. After a crash,
  * or an error of the store, call it again. `waxseal_table_alter` drops an index.
  *
@@ -8077,6 +8124,17 @@ int32_t waxseal_table_description_destroy(waxseal_table_description_t *descripti
 int32_t waxseal_table_transaction_begin(waxseal_db_t *db,
                                         waxseal_table_transaction_t **transaction,
                                         waxseal_error_t **error);
+
+/**
+ * As `waxseal_table_transaction_begin`, but it commits under the session's identity, and takes only tables of that
+ * session, and tables without one.
+ *
+ * Thread-safe. On success the caller owns `*transaction` and frees it with `waxseal_table_transaction_destroy`.
+ * Errors: as of `waxseal_table_transaction_begin`.
+ */
+int32_t waxseal_session_table_transaction_begin(const waxseal_session_t *session,
+                                                waxseal_table_transaction_t **transaction,
+                                                waxseal_error_t **error);
 
 /**
  * Makes all writes visible atomically and ends the transaction, whatever the outcome. `durability` is one of

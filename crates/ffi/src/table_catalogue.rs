@@ -1,6 +1,6 @@
 //! The tables of a store: create, open, list and drop.
 
-use face::Db;
+use face::{Db, Session};
 use waxseal_table::{Table, Tables};
 
 use crate::bytes::{give as give_bytes, waxseal_bytes_t};
@@ -9,12 +9,18 @@ use crate::error::calls;
 use crate::failure::Result;
 use crate::handle::{issue, with};
 use crate::lent::Out;
+use crate::session::waxseal_session_t;
 use crate::table::waxseal_table_t;
 use crate::table_schema::waxseal_table_schema_t;
 
 /// Runs a call on the tables of a store.
-fn in_store<R>(db: *const waxseal_db_t, call: impl FnOnce(&Tables) -> Result<R>) -> Result<R> {
+pub(crate) fn in_store<R>(db: *const waxseal_db_t, call: impl FnOnce(&Tables) -> Result<R>) -> Result<R> {
     with(db, |db: &Db| call(&Tables::open(db)?))
+}
+
+/// Runs a call on the tables of a session's store, in the name of the session.
+pub(crate) fn in_session<R>(session: *const waxseal_session_t, call: impl FnOnce(&Tables) -> Result<R>) -> Result<R> {
+    with(session, |session: &Session| call(&Tables::open(&session.db())?.in_session(session)?))
 }
 
 fn give(place: Out<'_, *mut waxseal_table_t>, open: impl FnOnce() -> Result<Table>) -> Result<()> {
@@ -74,5 +80,44 @@ calls! {
         let found = in_store(db.cast_const(), |tables| Ok(tables.names()?))?;
         let text: String = found.iter().flat_map(|name| [name.as_str(), "\0"]).collect();
         give_bytes(names, text.as_bytes())
+    }
+
+    /// As `waxseal_table_create`, but creates the table and writes through the handle under the session's identity.
+    ///
+    /// Thread-safe. On success the caller owns `*table` and frees it with `waxseal_table_destroy`. Errors: as of
+    /// `waxseal_table_create`.
+    fn waxseal_session_table_create(
+        session: *const waxseal_session_t, bytes name, lend schema: *const waxseal_table_schema_t,
+        out table: *mut *mut waxseal_table_t,
+    ) {
+        let (name, schema) = (name.text("name of the table")?, schema?);
+        give(table, || in_session(session, |tables| Ok(tables.create(name, schema)?)))
+    }
+
+    /// As `waxseal_table_open`, but the handle writes under the session's identity.
+    ///
+    /// Thread-safe. On success the caller owns `*table` and frees it with `waxseal_table_destroy`. Errors: as of
+    /// `waxseal_table_open`.
+    fn waxseal_session_table_open(
+        session: *const waxseal_session_t, bytes name, out table: *mut *mut waxseal_table_t,
+    ) {
+        let name = name.text("name of the table")?;
+        give(table, || in_session(session, |tables| Ok(tables.table(name)?)))
+    }
+
+    /// As `waxseal_table_drop`, under the session's identity.
+    ///
+    /// Thread-safe. Errors: as of `waxseal_table_drop`.
+    fn waxseal_session_table_drop(session: *const waxseal_session_t, bytes name) {
+        let name = name.text("name of the table")?;
+        in_session(session, |tables| Ok(tables.drop(name)?))
+    }
+
+    /// As `waxseal_table_rename`, under the session's identity.
+    ///
+    /// Thread-safe. Errors: as of `waxseal_table_rename`.
+    fn waxseal_session_table_rename(session: *const waxseal_session_t, bytes name, bytes new_name) {
+        let (name, new_name) = (name.text("name of the table")?, new_name.text("new name of the table")?);
+        in_session(session, |tables| Ok(tables.rename(name, new_name)?))
     }
 }

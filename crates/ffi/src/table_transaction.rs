@@ -2,15 +2,18 @@
 
 use std::sync::Mutex;
 
-use face::{Db, StoreId};
+use face::StoreId;
 use waxseal_table::{Table, Tables, Transaction};
 
 use crate::db::waxseal_db_t;
 use crate::declare::destroy;
 use crate::error::calls;
 use crate::failure::{Failure, Result};
-use crate::handle::{HandleKind, handle, issue, peek, with, with_mut};
+use crate::handle::{HandleKind, handle, issue, peek, with_mut};
+use crate::lent::Out;
 use crate::options::durability;
+use crate::session::waxseal_session_t;
+use crate::table_catalogue::{in_session, in_store};
 
 /// Reads and writes of rows of any tables of a store that take effect together, and only if no other commit came
 /// between. Used by one thread at a time. Destroyed by `waxseal_table_transaction_destroy`, which discards its writes
@@ -38,6 +41,21 @@ fn ended() -> Failure {
     Failure::invalid("the transaction has ended")
 }
 
+fn begin(tables: &Tables) -> Result<CallerTransaction> {
+    let begun = tables.transaction();
+    begun.check()?;
+    Ok(CallerTransaction { store: tables.db().store(), open: Some(begun) })
+}
+
+fn give(
+    place: Out<'_, *mut waxseal_table_transaction_t>,
+    begin: impl FnOnce() -> Result<CallerTransaction>,
+) -> Result<()> {
+    let place = place.needed("transaction")?;
+    place.set(issue(Mutex::new(begin()?))?);
+    Ok(())
+}
+
 /// Lends a transaction of the table's store to `call`.
 pub(crate) fn in_transaction<R>(
     transaction: *mut waxseal_table_transaction_t,
@@ -60,14 +78,18 @@ calls! {
     fn waxseal_table_transaction_begin(
         db: *mut waxseal_db_t, out transaction: *mut *mut waxseal_table_transaction_t,
     ) {
-        let transaction = transaction.needed("transaction")?;
-        let begun = with(db.cast_const(), |db: &Db| {
-            let begun = Tables::open(db)?.transaction();
-            begun.check()?;
-            Ok(CallerTransaction { store: db.store(), open: Some(begun) })
-        })?;
-        transaction.set(issue(Mutex::new(begun))?);
-        Ok(())
+        give(transaction, || in_store(db.cast_const(), begin))
+    }
+
+    /// As `waxseal_table_transaction_begin`, but it commits under the session's identity, and takes only tables of that
+    /// session, and tables without one.
+    ///
+    /// Thread-safe. On success the caller owns `*transaction` and frees it with `waxseal_table_transaction_destroy`.
+    /// Errors: as of `waxseal_table_transaction_begin`.
+    fn waxseal_session_table_transaction_begin(
+        session: *const waxseal_session_t, out transaction: *mut *mut waxseal_table_transaction_t,
+    ) {
+        give(transaction, || in_session(session, begin))
     }
 
     /// Makes all writes visible atomically and ends the transaction, whatever the outcome. `durability` is one of

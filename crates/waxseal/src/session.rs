@@ -103,6 +103,19 @@ impl Session {
         self.who.authenticated()
     }
 
+    /// Returns the store, whose calls are anonymous.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// let alice = waxseal::Db::memory()?.session("alice")?;
+    /// alice.db().sync()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn db(&self) -> Db {
+        Db { inner: Arc::clone(&self.inner) }
+    }
+
     /// Logs the end of the session, if `Session.Close` of `engine:session` is registered, and does nothing else: clones
     /// can still write in its name. Dropping a handle logs nothing. Errors: as for a commit, if an event is logged.
     pub fn close(self) -> Result<()> {

@@ -443,6 +443,55 @@ static void transactions_commit_rows_together(void) {
     end(other, elsewhere);
 }
 
+/* The clients of the events of a target, separated by spaces. */
+static void check_clients(const char *expected, waxseal_session_t *session, const char *target) {
+    waxseal_events_t *events = NULL;
+    waxseal_event_t event;
+    char found[256] = "";
+    CHECK_OK(waxseal_query_all(session, STR(target), NULL, 0, &events, &error));
+    for (size_t at = 0; waxseal_events_get(events, at, &event) == WAXSEAL_OK; at++)
+        snprintf(found + strlen(found), sizeof found - strlen(found), "%s%.*s", at ? " " : "", (int)event.client.len,
+                 (const char *)event.client.data);
+    CHECK_BYTES(expected, ((waxseal_slice_t){STR(found)}));
+    CHECK_OK(waxseal_events_destroy(events));
+}
+
+static void tables_of_a_session_are_changed_in_its_name(void) {
+    waxseal_table_t *table, *own = NULL, *made = NULL;
+    waxseal_db_t *db = memory(&table);
+    waxseal_session_t *alice = NULL, *bob = NULL;
+    waxseal_table_transaction_t *transaction = NULL;
+    const waxseal_value_t emma[] = {TEXT("Austen"), I32(1815)};
+    static const waxseal_table_column_t columns[] = {KEY("name", WAXSEAL_TYPE_TEXT, WAXSEAL_ROLE_PARTITION)};
+    const waxseal_table_schema_t schema = {.columns = columns, .column_count = 1};
+    waxseal_cell_t cells[4];
+    CHECK_OK(waxseal_session_open(db, LIT("alice"), NULL, 0, &alice, &error));
+    CHECK_OK(waxseal_session_open(db, LIT("bob"), NULL, 0, &bob, &error));
+    CHECK_OK(waxseal_register(alice, LIT("cluster:"), LIT("*"), NULL, NULL, &error));
+    CHECK_OK(waxseal_session_table_open(alice, LIT("library.books"), &own, &error));
+    insert(own, "Austen", 1815, "Emma", NULL);
+    CHECK_OK(waxseal_table_delete(table, NULL, NULL, VALUES(emma), &error));
+    CHECK_OK(waxseal_session_table_transaction_begin(bob, &transaction, &error));
+    CHECK_OK(waxseal_table_upsert(table, transaction, NULL, book(cells, "Austen", 1815, "E", NULL), &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_table_delete(own, transaction, NULL, VALUES(emma), &error));
+    CHECK_OK(waxseal_table_transaction_commit(transaction, WAXSEAL_DURABILITY_DEFAULT, &error));
+    CHECK_OK(waxseal_table_transaction_destroy(transaction));
+    check_clients("alice bob -", alice, "library.books.Austen.1815");
+    CHECK_OK(waxseal_session_table_create(bob, LIT("library.authors"), &schema, &made, &error));
+    CHECK_OK(waxseal_table_truncate(made, &error));
+    CHECK_OK(waxseal_session_table_rename(alice, LIT("library.authors"), LIT("library.people"), &error));
+    CHECK_OK(waxseal_session_table_drop(bob, LIT("library.people"), &error));
+    check_clients("alice bob", alice, "library.authors");
+    check_clients("bob", alice, "library.people");
+    CHECK_FAILS(WAXSEAL_NO_SUCH_NAME, waxseal_session_table_open(bob, LIT("library.people"), &made, &error));
+    CHECK_OK(waxseal_table_destroy(made));
+    CHECK_OK(waxseal_table_destroy(own));
+    CHECK_OK(waxseal_session_destroy(alice));
+    CHECK_OK(waxseal_session_destroy(bob));
+    CHECK_FAILS(WAXSEAL_CLOSED, waxseal_session_table_drop(bob, LIT("library.books"), &error));
+    end(db, table);
+}
+
 /* The Arrow formats of `EVERY_TYPE`. */
 static const char *const FORMATS[] = {
     "U", "Z", "b", "i", "l", "L", "f", "g", "d:38,2", "tdD", "tsu:UTC", "w:16", "U", "+L", "b"};
@@ -732,6 +781,7 @@ int main(void) {
     RUN(schemas_are_described_and_changed);
     RUN(entries_of_groups_are_cells);
     RUN(transactions_commit_rows_together);
+    RUN(tables_of_a_session_are_changed_in_its_name);
     RUN(columns_of_a_group_expire);
     RUN(a_select_is_an_arrow_stream);
     RUN(a_batch_counts_the_bytes_of_lists);
