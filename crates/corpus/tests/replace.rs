@@ -87,3 +87,35 @@ fn readers_see_one_edition_with_a_record_per_column() {
 fn readers_see_one_edition_with_a_row_per_page() {
     replace_while_reading(Layout::RowPerPage);
 }
+
+#[test]
+fn ids_are_those_of_one_moment() {
+    const VOLUMES: usize = 300;
+    let corpus = Corpus::create(&Db::memory().unwrap(), "htrc", Layout::default()).unwrap();
+    let volume = |number: usize, rights| {
+        let metadata = Metadata { rights, ..Metadata::new(format!("iu.{number}")) };
+        Volume { metadata, pages: Vec::new(), archive: None }
+    };
+    for number in 0..VOLUMES {
+        corpus.add(&volume(number, Rights::PublicDomain)).unwrap();
+    }
+    // The read of the long collection takes longer than a change of rights. A volume that moves between the two reads
+    // would be found twice or not at all.
+    let is_over = AtomicBool::new(false);
+    let read: Vec<_> = thread::scope(|scope| {
+        scope.spawn(|| {
+            for rights in [Rights::InCopyright, Rights::PublicDomain].into_iter().cycle() {
+                if is_over.load(Ordering::Relaxed) {
+                    break;
+                }
+                corpus.add(&volume(0, rights)).unwrap();
+            }
+        });
+        let read = (0..200).map(|_| corpus.reader(Access::All).ids()).collect();
+        is_over.store(true, Ordering::Relaxed);
+        read
+    });
+    for ids in read {
+        assert_eq!(ids.unwrap().len(), VOLUMES);
+    }
+}
