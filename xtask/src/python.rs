@@ -21,6 +21,9 @@ pub(crate) const OLDEST: (u32, u32) = (3, 10);
 /// Features of the tool that its plain build does not have. All builds for tests have them, so that nothing is built twice.
 pub(crate) const TOOL_FEATURES: &str = "waxseal-cli/serve,waxseal-cli/mount";
 
+/// The same and those of libraries, for builds of the whole workspace.
+pub(crate) const WORKSPACE_FEATURES: &str = "waxseal-cli/serve,waxseal-cli/mount,waxseal-corpus/pairtree";
+
 /// Returns the interpreter of the environment, which is made once; otherwise the error.
 pub(crate) fn environment(root: &Path, python: &str) -> Result<PathBuf, String> {
     static MADE: OnceLock<Result<PathBuf, String>> = OnceLock::new();

@@ -53,7 +53,7 @@ const RUNS: &[Run] = &[
             "--exclude",
             "waxseal-leveldb",
             "--features",
-            crate::python::TOOL_FEATURES,
+            crate::python::WORKSPACE_FEATURES,
             "--locked",
             "--no-fail-fast",
         ],

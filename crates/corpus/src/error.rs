@@ -11,7 +11,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     /// The tables below failed.
     Table(waxseal_table::Error),
-    /// The corpus does not have the volume or the workset.
+    /// No volume of this id, or no workset of this name, exists.
     NotFound(String),
     /// The reader may not read the volume, because it is not in the public domain.
     Denied(String),

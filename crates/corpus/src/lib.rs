@@ -1,11 +1,13 @@
 //! A corpus of books in a Waxseal store: volumes with metadata and pages, queries, worksets, and rights.
 //!
 //! [`Corpus`] adds volumes and makes worksets. [`Reader`] runs queries for readers with given rights. [`jsonl::read`]
-//! loads JSON lines. The crate uses the public interface of `waxseal-table` alone. Modules import from lower lines only:
+//! loads JSON lines, and `pairtree::read` a pairtree (feature `pairtree`). The crate uses the public interface of
+//! `waxseal-table` alone. Modules import from lower lines only:
 //!
 //! ```text
 //! reader          queries and reads
 //! corpus          create, add, remove
+//! pairtree        loader of a pairtree: metadata_xml, page_zip
 //! jsonl           loader of JSON lines
 //! layout          volumes as rows, by the three schemas of the paper
 //! volume, words, shuffle, error
@@ -15,6 +17,12 @@ mod corpus;
 mod error;
 pub mod jsonl;
 mod layout;
+#[cfg(feature = "pairtree")]
+mod metadata_xml;
+#[cfg(feature = "pairtree")]
+mod page_zip;
+#[cfg(feature = "pairtree")]
+pub mod pairtree;
 mod reader;
 mod shuffle;
 mod volume;

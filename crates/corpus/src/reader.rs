@@ -109,8 +109,8 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns pages of a volume, from 1 on: the preface, the table of contents. Pages behind the last one are left
-    /// out. With [`Layout::RowPerPage`] only these pages are read; with the others the volume's other pages are passed
-    /// over. Errors: `NotFound`; `Denied`; `Invalid` for page 0.
+    /// out. [`Layout::RowPerPage`] reads only these pages; the other layouts read past the volume's remaining pages.
+    /// Errors: `NotFound`; `Denied`; `Invalid` for page 0.
     pub fn pages(&self, id: &str, numbers: RangeInclusive<u32>) -> Result<Vec<String>> {
         let (first, last) = numbers.into_inner();
         if first == 0 {
@@ -138,7 +138,7 @@ impl<'a> Reader<'a> {
         names.collect::<waxseal_table::Result<_>>().map_err(Error::from)
     }
 
-    /// Returns the ids of a workset. Ids that the corpus does not have are left out. Errors: `NotFound`.
+    /// Returns the ids of a workset. Ids of missing volumes are left out. Errors: `NotFound`.
     pub fn workset(&self, name: &str) -> Result<Vec<String>> {
         let snapshot = self.snapshot();
         if self.corpus.collection_names.get_at(name, &snapshot)?.is_none() {
