@@ -37,4 +37,4 @@ def test_the_page_of_tables_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for number, block in enumerate(blocks_of(TABLES)):
         exec(compile(block, f"block {number} of {TABLES.name}", "exec", dont_inherit=True), {"__name__": "__main__"})
-    assert capsys.readouterr().out == "Pride and Prejudice\n"
+    assert capsys.readouterr().out == "Pride and Prejudice\nThe Art of War 2\n"

@@ -58,6 +58,7 @@ fn queries_find_what_the_reader_may_read() {
         assert_eq!(open.genre("novel").unwrap(), ["iu.1"]);
         assert_eq!(all.title_has("SCIENCE").unwrap(), ["iu.1", "iu.3"]);
         assert_eq!(open.title_has("science art").unwrap(), ["iu.1"]);
+        assert_eq!(all.title_has("science art").unwrap(), ["iu.1"]);
         assert_eq!(open.author_has("edward").unwrap(), ["iu.1", "iu.2"]);
         assert!(matches!(all.published("undated", "1980"), Err(Error::Invalid(_))));
         for denied in [open.volume("iu.3").err(), open.metadata("iu.3").err(), open.archive("iu.3").err()] {
