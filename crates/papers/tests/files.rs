@@ -4,6 +4,8 @@
 
 mod lines;
 
+use std::process::Command;
+
 const PROGRAM: &str = env!("CARGO_BIN_EXE_waxseal-papers");
 
 /// All lines of an experiment pass, but those that measure time.
@@ -25,5 +27,25 @@ fn every_layout_returns_the_same_bytes() {
 #[test]
 fn single_files_and_all_files_are_the_right_ones() {
     passes(&["random", "--scale", "0.00001", "--caches", "warm"], &["warm"]);
+    passes(&["directories", "--scale", "0.00001", "--caches", "warm"], &[]);
     passes(&["traverse", "--scale", "0.00001", "--caches", "warm"], &[]);
+}
+
+#[test]
+fn clients_read_the_right_files_beside_a_traversal() {
+    passes(&["clients", "--scale", "0.00001"], &[]);
+}
+
+/// Only root may limit memory, and only by control groups of version 1; the error says so.
+#[test]
+fn reads_with_little_memory_are_right_or_refused() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let arguments = ["files", "memory", "--scale", "0.00001", "--layouts", "ours,ext4", "--quick", "--dir"];
+    let done = Command::new(PROGRAM).args(arguments).arg(dir.path()).output().expect("the program starts");
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    let complaint = String::from_utf8_lossy(&done.stderr).into_owned();
+    match done.status.code() {
+        Some(0) => assert!(text.contains("PASS memory.same_bytes wrong_reads 0"), "{text}"),
+        code => assert!(code == Some(4) && complaint.contains("root"), "{code:?} {text}{complaint}"),
+    }
 }

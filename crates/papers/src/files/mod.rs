@@ -6,9 +6,10 @@
 //! paper's (13 million files, 300 GB); the gates are set for 200,000 files, which is `--scale 0.0154`.
 //!
 //! ```text
-//! generate  populate  random  traverse      one experiment each
-//!     \        |        |       /
-//!      \     sides, caches     /            layouts filled with a tree; checks; dropped caches
+//! generate  populate  requests  traverse  clients  memory     one experiment each
+//!     \        |        |       /            |        |
+//!      \     sides, caches     /             |     cgroup      a memory limit
+//!       \        |            /             /                  layouts filled with a tree; checks; dropped caches
 //!       \        |            /
 //!        ours  ext4  archive  keyed  sqlite     one layout each
 //!         \      |      |       |     /
@@ -19,13 +20,16 @@
 
 mod archive;
 mod caches;
+mod cgroup;
+mod clients;
 mod ext4;
 mod generate;
 mod keyed;
 mod layout;
+mod memory;
 mod ours;
 mod populate;
-mod random;
+mod requests;
 mod sides;
 #[cfg(feature = "peers")]
 mod sqlite;
@@ -47,9 +51,12 @@ pub(crate) struct Line {
     /// The layouts under comparison [default: all of this build].
     #[arg(long, value_delimiter = ',')]
     layouts: Vec<layout::Name>,
-    /// `random`, `traverse`: the state of the caches [default: both, which needs root].
+    /// `random`, `directories`, `traverse`: the state of the caches [default: both, which needs root].
     #[arg(long)]
     caches: Option<caches::Caches>,
+    /// `memory`: set for the processes that it starts.
+    #[arg(long, hide = true)]
+    member: Option<memory::Member>,
 }
 
 /// The experiments.
@@ -61,8 +68,14 @@ pub(crate) enum Experiment {
     Populate,
     /// Reads of single files in random order.
     Random,
-    /// Reads of all files.
+    /// Reads of whole directories in random order.
+    Directories,
+    /// Reads of all files, by one reader and in parallel ranges.
     Traverse,
+    /// Reads by 1 to 64 clients, alone and beside a traversal.
+    Clients,
+    /// Reads with less and more memory than files.
+    Memory,
 }
 
 /// The type of an experiment's function.
@@ -73,6 +86,7 @@ struct Run {
     run: experiment::Run,
     layouts: Vec<layout::Name>,
     caches: Option<caches::Caches>,
+    member: Option<memory::Member>,
 }
 
 impl std::ops::Deref for Run {
@@ -103,12 +117,17 @@ impl Experiment {
     fn case(self) -> (Needs, Conduct) {
         const MIB: u64 = 1 << 20;
         const GIB: u64 = 1 << 30;
+        /// Every layout is kept.
+        const ALL: (u64, u64) = (2_400 * GIB, 256 * MIB);
         let case = |id, run: Conduct, scales, disk| (Needs { id, scales, disk }, run);
         match self {
             Experiment::Generate => case("generate", generate::run, (0.1, 0.001), (0, MIB)),
             Experiment::Populate => case("populate", populate::run, (0.0004, 0.00005), (600 * GIB, 256 * MIB)),
-            Experiment::Random => case("random", random::run, (0.0004, 0.00005), (2_400 * GIB, 256 * MIB)),
-            Experiment::Traverse => case("traverse", traverse::run, (0.0004, 0.00005), (2_400 * GIB, 256 * MIB)),
+            Experiment::Random => case("random", requests::by_file, (0.0004, 0.00005), ALL),
+            Experiment::Directories => case("directories", requests::by_directory, (0.0004, 0.00005), ALL),
+            Experiment::Traverse => case("traverse", traverse::run, (0.0004, 0.00005), ALL),
+            Experiment::Clients => case("clients", clients::run, (0.0004, 0.00005), ALL),
+            Experiment::Memory => case("memory", memory::run, (0.0004, 0.00005), ALL),
         }
     }
 }
@@ -122,7 +141,7 @@ pub(crate) fn files(line: &Line) -> Outcome<u8> {
     };
     experiment::conduct(&line.ask, &needs, |run| {
         println!("{PAPER}");
-        conduct(&Run { run, layouts, caches: line.caches })
+        conduct(&Run { run, layouts, caches: line.caches, member: line.member.clone() })
     })
 }
 

@@ -5,7 +5,7 @@ use super::layout::{Layout, Name, Part, Setup};
 use super::sqlite;
 use super::tree::Tree;
 use super::{Run, archive, ext4, keyed, ours};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use waxseal_bench::Outcome;
 
@@ -35,6 +35,15 @@ impl Side {
     /// Returns a side in an empty directory.
     pub(super) fn new(run: &Run, tree: &Tree, name: Name, durable: bool) -> Outcome<Side> {
         Ok(Side { name, dir: run.fresh(name.text())?, setup: Setup::of(tree, durable) })
+    }
+
+    /// Returns a side that another process has filled.
+    pub(super) fn at(name: Name, dir: PathBuf, setup: Setup) -> Side {
+        Side { name, dir, setup }
+    }
+
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
     }
 
     /// Opens the layout, or creates it.
