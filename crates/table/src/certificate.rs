@@ -11,7 +11,10 @@ use crate::schema::{Column, ColumnState};
 use crate::table::Table;
 
 /// Attempts to erase the log while other threads write.
-const ATTEMPTS: usize = 8;
+const ATTEMPTS: u32 = 8;
+
+/// The pause after the first attempt. Each further pause is twice as long.
+const FIRST_PAUSE_NANOS: u64 = 1_000_000;
 
 /// What a certificate does not cover.
 const NOT_COVERED: [&str; 8] = [
@@ -85,7 +88,8 @@ impl Table {
     /// column of this name that was purged. A certificate is issued once; later calls return the same one, and do not
     /// look again. A repair from a backup, and an import of old files, may bring values back.
     ///
-    /// Costs a flush and about six syncs, and a listing of the store's directory. Other threads may write meanwhile.
+    /// Costs a flush and about six syncs, and a listing of the store's directory. Other threads may write meanwhile. Tries
+    /// for a quarter of a second if a file is held.
     ///
     /// Errors: `InUse`, with the holders in the message, if a snapshot, a cursor, the change feed or tables that are kept
     /// for repairs may have values; `Invalid` if a column of this name is not purged; `NotFound` if no column of the name was
@@ -136,7 +140,7 @@ impl Table {
     fn erase(&self, purged: &PurgedColumn) -> Result<()> {
         let db = self.db();
         let mut holders = Vec::new();
-        for _ in 0..ATTEMPTS {
+        for attempt in 0..ATTEMPTS {
             // A recovery writes tables before they have the functions that list their columns.
             if self.is_in_files(purged.id, &purged.indexes)? {
                 self.rewrite_files(purged.id, &purged.indexes)?;
@@ -148,19 +152,20 @@ impl Table {
             let left = [before, db.oldest_seqnos()?];
             let holds =
                 |of: fn(&OldestSeqnos) -> Option<u64>| left.iter().filter_map(of).any(|seqno| seqno <= purged.through);
-            // These pass: other writers flush, and the next attempt erases their log.
+            // These pass: other writers flush, and the next attempt erases their log. A job that has ended may hold an
+            // obsolete file for a moment.
             let passing = [
                 (is_in_files, "a table"),
                 (holds(|oldest| oldest.memtables), "a memtable, or a cursor over one"),
                 (holds(|oldest| oldest.log), "the log"),
-            ];
-            let lasting = [
-                (holds(|oldest| oldest.kept_log), "log that the change feed keeps"),
                 (
                     holds(|oldest| oldest.obsolete_files),
                     "a file that a cursor or a backup holds, that is kept for repairs (trash_bytes), or that a recovery or \
                      a repair has set aside (.cut, .damaged)",
                 ),
+            ];
+            let lasting = [
+                (holds(|oldest| oldest.kept_log), "log that the change feed keeps"),
                 (holds(|oldest| oldest.snapshots), "a snapshot"),
             ];
             let is_lasting = lasting.iter().any(|(holds, _)| *holds);
@@ -172,6 +177,7 @@ impl Table {
             if is_lasting {
                 break;
             }
+            db.env().clock.sleep_nanos(FIRST_PAUSE_NANOS << attempt);
         }
         let (name, holders) = (&purged.name, holders.join("; "));
         Err(Error::of(ErrorKind::InUse, format!("column {name:?} may still have values in: {holders}")))
