@@ -17,11 +17,13 @@ fn open(path: &Path) -> Tables {
     Tables::open(&Db::builder(path).tune(small).open().unwrap()).unwrap()
 }
 
-/// Returns the files of a store that hold the secret.
+/// Returns the files of a store that hold the secret. The store may remove a file meanwhile.
 #[expect(clippy::disallowed_methods, reason = "the bytes of the store's own files")]
 fn leaking(path: &Path) -> Vec<String> {
-    let holds =
-        |file: &Path| std::fs::read(file).unwrap().windows(SECRET.len()).any(|bytes| bytes == SECRET.as_bytes());
+    let holds = |file: &Path| match std::fs::read(file) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
+        bytes => bytes.unwrap().windows(SECRET.len()).any(|bytes| bytes == SECRET.as_bytes()),
+    };
     let files = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
     files.filter(|file| holds(file)).map(|file| file.file_name().unwrap().to_str().unwrap().to_owned()).collect()
 }
