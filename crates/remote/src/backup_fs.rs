@@ -101,8 +101,8 @@ impl BackupFs {
         upload.finish()
     }
 
-    /// Creates a description. One that exists is an error, except if it is this one: the answer to an earlier attempt
-    /// was lost.
+    /// Creates a description. Fails if the object exists with other content. Equal content means that the answer to an
+    /// earlier attempt was lost.
     fn create_description(&self, spool: &Spool, name: &str) -> io::Result<()> {
         let (mut bytes, mut hash) = (Vec::new(), Xxh3::new());
         spool.each(|piece| {

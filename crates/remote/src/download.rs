@@ -36,7 +36,7 @@ impl Download {
     }
 
     /// Fills `buffer` from a place on; fewer bytes only at the end of the object. Errors: `UnexpectedEof` if the object
-    /// ends before its length; `Other` if it has changed since it was found; those of the store.
+    /// ends before its length; `Other` if another process has replaced the object since `open`; those of the store.
     pub fn read_at(&mut self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
         let length = (buffer.len() as u64).min(self.entry.size.saturating_sub(at)) as usize;
         let mut filled = 0;

@@ -89,8 +89,8 @@ impl Upload {
         sent.map_err(|error| self.directory.failed(&self.name, error))
     }
 
-    /// Ends the object, which appears under its name and replaces an existing one. Errors: those of the store; there
-    /// may then be an object with the whole content, or none.
+    /// Ends the object, which appears under its name and replaces an existing one. Errors: those of the store; the
+    /// object then has its whole content, or does not exist.
     pub fn finish(mut self) -> io::Result<()> {
         let RemoteDirectory { runtime, .. } = &self.directory;
         let finished = match self.parts.take() {
