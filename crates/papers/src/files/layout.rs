@@ -11,7 +11,7 @@ pub(crate) enum Name {
     Ours,
     /// A file system: one file per file.
     Ext4,
-    /// One archive, with the position of every file in memory.
+    /// One archive, and an index of the position of every file, which is in memory while it is open.
     Tar,
     /// The paper's first layout on Waxseal: a row per file, in the order of the hashes of paths.
     FilePerRow,
