@@ -40,6 +40,7 @@ use clap::{Args, ValueEnum};
 use waxseal_bench::Outcome;
 use waxseal_bench::experiment::{self, Needs};
 use waxseal_bench::gate::Gate;
+use waxseal_bench::rounds::Rounds;
 
 /// Arguments of `files`.
 #[derive(Args, Debug)]
@@ -105,6 +106,16 @@ impl Run {
     /// Returns the number of rounds of a comparison. The times of a tiny tree mean nothing, so it gets one.
     fn rounds(&self, tree: &tree::Tree) -> usize {
         if tree.len() < 500 { 1 } else { 5 }
+    }
+
+    /// Prints files and bytes per second of every layout, from nanoseconds per file.
+    fn print_rates(&self, what: &str, tree: &tree::Tree, times: &Rounds) {
+        let megabytes = tree.bytes() as f64 / 1e6 / f64::from(tree.len());
+        for (number, name) in self.layouts.iter().enumerate() {
+            let files = 1e9 / times.of(number);
+            let rounds = times.count();
+            println!("{what}: {} {files:.0} files/s, {:.1} MB/s; {rounds} rounds", name.text(), files * megabytes);
+        }
     }
 
     /// Returns the number of a layout among those under comparison.

@@ -44,16 +44,7 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
             side.remove()?;
             Ok(nanos)
         })?;
-        for (number, name) in run.layouts.iter().enumerate() {
-            let nanos = times.of(number);
-            println!(
-                "{mode}: {} {:.0} files/s, {:.1} MB/s; {} rounds",
-                name.text(),
-                1e9 / nanos,
-                tree.bytes() as f64 / f64::from(tree.len()) * 1e3 / nanos,
-                times.count()
-            );
-        }
+        run.print_rates(mode, &tree, &times);
         if let (Some(ours), Some(base)) = (run.side(Name::Ours), run.side(Name::Ext4)) {
             gates.push(run.at_least(mode, "speed_of_ext4", "x", times.speedup(ours, base), threshold));
         }

@@ -14,7 +14,7 @@ use super::tree::Tree;
 use std::time::Instant;
 use waxseal_bench::Outcome;
 use waxseal_bench::gate::Gate;
-use waxseal_bench::rounds::{Rounds, alternate};
+use waxseal_bench::rounds::alternate;
 use waxseal_bench::workload::touch;
 
 /// Numbers of readers.
@@ -49,7 +49,7 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
             }
             let part = part.within(1.0 / (READERS.len() - place) as f64);
             let times = alternate(&part, sides.len(), run.rounds(&tree), measure)?;
-            print(run, "warm", readers, &tree, &times);
+            run.print_rates(&format!("warm, readers {readers}"), &tree, &times);
         }
         layouts.into_iter().try_for_each(|layout| layout.close())?;
     }
@@ -65,7 +65,7 @@ pub(super) fn run(run: &Run) -> Outcome<Vec<Gate>> {
                 layout.close()?;
                 Ok(nanos)
             })?;
-            print(run, "cold", readers, &tree, &times);
+            run.print_rates(&format!("cold, readers {readers}"), &tree, &times);
             let sides = (run.side(Name::Ours), run.side(Name::Ext4), run.side(Name::Tar));
             if let (1, (Some(ours), Some(ext4), Some(tar))) = (readers, sides) {
                 let ratio = times.ratio(|round| (round[ext4] / 5.0).max(round[tar] / 0.9) / round[ours]);
@@ -110,17 +110,4 @@ fn traverse(tree: &Tree, layout: &dyn Layout, whole: &Whole, readers: u64) -> Ou
     let sum = found.iter().fold(0u64, |sum, part| sum.wrapping_add(part.sum));
     let all = Whole { files: found.iter().map(|part| part.files).sum(), sum };
     Ok((nanos, all == *whole))
-}
-
-fn print(run: &Run, what: &str, readers: u64, tree: &Tree, times: &Rounds) {
-    for (number, name) in run.layouts.iter().enumerate() {
-        let nanos = times.of(number);
-        println!(
-            "{what}, {readers} readers: {} {:.0} files/s, {:.1} MB/s; {} rounds",
-            name.text(),
-            1e9 / nanos,
-            tree.bytes() as f64 / f64::from(tree.len()) * 1e3 / nanos,
-            times.count()
-        );
-    }
 }
