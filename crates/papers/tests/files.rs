@@ -49,3 +49,15 @@ fn reads_with_little_memory_are_right_or_refused() {
         code => assert!(code == Some(4) && complaint.contains("root"), "{code:?} {text}{complaint}"),
     }
 }
+
+#[test]
+fn steps_of_cassandrafs_copy_files_unchanged() {
+    passes(&["cassandrafs", "--scale", "0.001"], &[]);
+    passes(&["literal", "--scale", "0.001"], &[]);
+}
+
+#[test]
+fn every_size_comes_back_in_chunks_of_any_size() {
+    passes(&["chunks", "--scale", "0.01"], &[]);
+    passes(&["sizes", "--scale", "0.01"], &[]);
+}

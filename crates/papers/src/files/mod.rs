@@ -3,7 +3,8 @@
 //!
 //! Every experiment asks one question, describes its protocol, and ends with lines `PASS|FAIL|INCONCLUSIVE id metric
 //! value unit threshold`. Its file begins with: question, protocol, what passes. `--scale` sets the size, 1 being the
-//! paper's (13 million files, 300 GB); the gates are set for 200,000 files, which is `--scale 0.0154`.
+//! paper's (13 million files, 300 GB); the gates are set for 200,000 files, which is `--scale 0.0154`. The experiments of
+//! the CassandraFS paper are in `cassandrafs`.
 //!
 //! ```text
 //! generate  populate  requests  traverse  clients  memory     one experiment each
@@ -20,6 +21,7 @@
 
 mod archive;
 mod caches;
+mod cassandrafs;
 mod cgroup;
 mod clients;
 mod ext4;
@@ -36,6 +38,7 @@ mod sqlite;
 mod traverse;
 mod tree;
 
+use cassandrafs::{chunks, figures, paper_layout, sizes};
 use clap::{Args, ValueEnum};
 use waxseal_bench::Outcome;
 use waxseal_bench::experiment::{self, Needs};
@@ -77,6 +80,14 @@ pub(crate) enum Experiment {
     Clients,
     /// Reads with less and more memory than files.
     Memory,
+    /// The steps of the CassandraFS paper by 1 to 6 clients, through the library and HTTP.
+    Cassandrafs,
+    /// The literal layout of the CassandraFS paper beside ours.
+    Literal,
+    /// Chunk sizes of large files.
+    Chunks,
+    /// Sizes around the boundaries of chunks, byte by byte.
+    Sizes,
 }
 
 /// The type of an experiment's function.
@@ -139,6 +150,18 @@ impl Experiment {
             Experiment::Traverse => case("traverse", traverse::run, (0.0004, 0.00005), ALL),
             Experiment::Clients => case("clients", clients::run, (0.0004, 0.00005), ALL),
             Experiment::Memory => case("memory", memory::run, (0.0004, 0.00005), ALL),
+            Experiment::Cassandrafs => case("cassandrafs", figures::run, (0.25, 0.02), (3 * GIB, 256 * MIB)),
+            Experiment::Literal => case("literal", paper_layout::run, (0.25, 0.02), (4 * GIB, 512 * MIB)),
+            Experiment::Chunks => case("chunks", chunks::run, (0.5, 0.05), (6 * GIB, 512 * MIB)),
+            Experiment::Sizes => case("sizes", sizes::run, (1.0, 0.05), (6 * GIB, 256 * MIB)),
+        }
+    }
+
+    /// Returns the machines of the paper whose claim this is about.
+    fn paper(self) -> &'static str {
+        match self {
+            Experiment::Cassandrafs | Experiment::Literal | Experiment::Chunks | Experiment::Sizes => CASSANDRAFS,
+            _ => FILE_SETS,
         }
     }
 }
@@ -151,11 +174,13 @@ pub(crate) fn files(line: &Line) -> Outcome<u8> {
         chosen => chosen.to_vec(),
     };
     experiment::conduct(&line.ask, &needs, |run| {
-        println!("{PAPER}");
+        println!("{}", line.experiment.paper());
         conduct(&Run { run, layouts, caches: line.caches, member: line.member.clone() })
     })
 }
 
-/// The machines of the paper's measurements.
-const PAPER: &str = "the paper: 13 million images, 300 GB; 12 machines (2 cores, 4 GB each) with Cassandra, three replicas; \
-                     ReiserFS on a RAID-0 volume of a storage array";
+/// The machines of the papers' measurements.
+const FILE_SETS: &str = "the paper: 13 million images, 300 GB; 12 machines (2 cores, 4 GB each) with Cassandra, three replicas; \
+                         ReiserFS on a RAID-0 volume of a storage array";
+const CASSANDRAFS: &str =
+    "the paper: 8 PCs (2 to 4 cores, 2 to 6 GB), four with Cassandra 0.7; Ethernet of 100 Mbit and 1 Gbit";
