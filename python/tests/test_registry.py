@@ -78,7 +78,7 @@ def test_the_log_names_the_options_of_a_registration(db, users):
 
 def test_a_pair_that_cannot_occur_is_refused_with_the_reason(db, users):
     for target, operation, why in (
-        ("users", "Schema.Drop", "reserved name"),
+        ("users", "Engine.Restore", "reserved name"),
         ("users", "Node.Decommission", "happens to nodes"),
         ("default", "Engine.Flush", "happens to engine:flush"),
         ("engine:flsh", "*", "has no part"),

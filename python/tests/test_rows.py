@@ -697,3 +697,35 @@ def test_tables_of_a_session_are_changed_in_its_name():
         alice.drop("library.novels")
         assert db.query_latest("ks:library.novels", "Table.Drop").client == "alice"
         assert alice.names() == []
+
+
+def test_keyspaces_are_changed_with_their_tables(tables, books):
+    tables.create_keyspace("empty", {"east": 3, "we\"st": "2"})
+    assert tables.keyspaces() == {"empty": {"east": "3", "we\"st": "2"}, "library": {}}
+    tables.alter_keyspace("library", {"east": 1})
+    tables.rename_keyspace("library", "archive")
+    assert tables.names() == ["archive.books"] and books.name == "archive.books"
+    assert tables.keyspaces()["archive"] == {"east": "1"}
+    with pytest.raises(waxseal.ExistsError):
+        tables.create_keyspace("archive")
+    with pytest.raises(waxseal.ExistsError):
+        tables.rename_keyspace("empty", "archive")
+    for call in (lambda: tables.alter_keyspace("library", {}), lambda: tables.drop_keyspace("library")):
+        with pytest.raises(waxseal.NotFoundError):
+            call()
+    for wrong in ({"": 1}, {"a": "b\x01"}):
+        with pytest.raises(waxseal.InvalidArgument):
+            tables.create_keyspace("new", wrong)
+    for wrong in ({"a=b": 1}, {"a": "b\nc"}):
+        with pytest.raises(ValueError):
+            tables.create_keyspace("new", wrong)
+    tables.drop_keyspace("archive")
+    assert tables.names() == [] and list(tables.keyspaces()) == ["empty"]
+
+
+def test_keyspaces_of_a_session_are_changed_in_its_name():
+    with waxseal.memory() as db:
+        db.register("cluster:", "Schema.Alter")
+        Tables(db.session("alice")).create_keyspace("library", {"east": 3})
+        event = db.query_latest("ks:library")
+        assert (event.operation, event.client) == ("Schema.Alter", "alice")

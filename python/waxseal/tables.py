@@ -129,6 +129,7 @@ class Tables:
 
     def __init__(self, db: Union[DB, Session]) -> None:
         self._handles = db._handles
+        self._db = db
         self._session = db if isinstance(db, Session) else None
 
     def __reduce__(self) -> Any:
@@ -229,6 +230,34 @@ class Tables:
         """Returns the names of all tables, sorted."""
         text = self._handles.content("waxseal_table_names", self._handles.db).decode("utf-8")
         return text.split("\0")[:-1]
+
+    def create_keyspace(self, name: str, replication: Optional[Mapping[str, Any]] = None) -> None:
+        """Creates a keyspace, a named group of tables, with its replication map, which the store keeps and logs without
+        interpreting it. A keyspace also exists, with an empty map, while it has a table. Raises ExistsError, also for a
+        keyspace that has tables; InvalidArgument for a malformed name or map."""
+        self._keyspace("create", name, _lines(replication or {}))
+
+    def alter_keyspace(self, name: str, replication: Mapping[str, Any]) -> None:
+        """Replaces the replication map of a keyspace. Raises NotFoundError."""
+        self._keyspace("alter", name, _lines(replication))
+
+    def rename_keyspace(self, name: str, new_name: str) -> None:
+        """Renames a keyspace with all its tables. Raises NotFoundError and ExistsError."""
+        self._keyspace("rename", name, new_name)
+
+    def drop_keyspace(self, name: str) -> None:
+        """Drops a keyspace with all its tables and everything in them. Raises NotFoundError."""
+        self._keyspace("drop", name)
+
+    def keyspaces(self) -> Dict[str, Dict[str, str]]:
+        """Returns the replication maps of all keyspaces by their names."""
+        found: Dict[str, Dict[str, str]] = json.loads(self._handles.text("waxseal_keyspaces_json", self._db._session()))
+        return found
+
+    def _keyspace(self, call: str, *texts: str) -> None:
+        encoded = [text.encode("utf-8") for text in texts]
+        arguments = [part for text in encoded for part in (text, len(text))]
+        self._handles.call(f"waxseal_keyspace_{call}", self._db._session(), *arguments)
 
     def __contains__(self, name: object) -> bool:
         return name in self.names()
@@ -965,6 +994,14 @@ class Transaction:
         if not self._owned.handle:
             raise self._handles.store_error(_abi.WAXSEAL_INVALID, "the transaction has ended")
         return self._owned.handle
+
+
+def _lines(replication: Mapping[str, Any]) -> str:
+    """Returns a replication map as the library reads it. Raises ValueError for a text that would be several entries."""
+    lines = [f"{name}={value}" for name, value in replication.items()]
+    if any("\n" in line for line in lines) or any("=" in name for name in replication):
+        raise ValueError("the names of a replication map have no =, and no text of it has line breaks")
+    return "\n".join(lines)
 
 
 def _begin(handles: Handles, function: Tuple[str, int], durability: Optional[str]) -> Transaction:

@@ -65,6 +65,19 @@ class Purged:
         c.finish()
 
 
+class Keyspace:
+    """A record `k` of the catalogue."""
+
+    def __init__(self, key, record):
+        c = Cursor(record, "keyspace")
+        version(c)
+        self.name = key[1:].decode()
+        self.replication = [(c.bytes().decode(), c.bytes().decode()) for _ in range(c.varint())]
+        if self.replication != sorted(dict(self.replication).items()):
+            raise c.damage("names that are not ascending")
+        c.finish()
+
+
 class Schema:
     """The value of a record `t` or `h` of the catalogue."""
 

@@ -941,6 +941,12 @@ class Tables(unittest.TestCase):
             with self.assertRaises(Damage):
                 tables.Purged(wrong)
 
+    def test_the_record_of_a_keyspace_is_read(self):
+        found = [tables.Keyspace(k, v) for k, v in self.families["waxseal_tables"] if k[:1] == b"k"]
+        self.assertEqual([(one.name, one.replication) for one in found], [("empty", [("dc1", "3"), ("dc2", "2")])])
+        with self.assertRaises(Damage):
+            tables.Keyspace(b"kempty", bytes.fromhex("01 02 03 64 63 32 01 32 03 64 63 31 01 33"))
+
     def test_another_version_and_a_wrong_token_are_refused(self):
         schema = next(tables.Schema(v) for k, v in self.families["waxseal_tables"] if k == b"t\0\0\0\x01")
         key, value = self.families["waxseal_tables-1-rows"][0]

@@ -113,10 +113,38 @@ pub(crate) enum TableVerb {
     Describe { name: String },
     /// Print the names of all tables, a line each.
     List,
+    /// Create, change, rename, drop and list keyspaces. A keyspace also exists while it has a table.
+    #[command(subcommand)]
+    Keyspace(KeyspaceVerb),
     /// Compare the rows with the entries of the indexes, of one table or of all. Exit code 3 if they differ.
     Verify { name: Option<String> },
     /// Build the indexes again from the rows, of one table or of all.
     Repair { name: Option<String> },
+}
+
+/// A verb of `waxseal table keyspace`.
+#[derive(Subcommand, Debug)]
+pub(crate) enum KeyspaceVerb {
+    /// Create a keyspace, and the store if it does not exist.
+    Create {
+        name: String,
+        /// An entry of the replication map, which the store keeps and logs without interpreting it. May be repeated.
+        #[arg(long, value_name = "NAME=VALUE")]
+        replication: Vec<String>,
+    },
+    /// Replace the replication map of a keyspace.
+    Alter {
+        name: String,
+        /// An entry of the new replication map. May be repeated.
+        #[arg(long, value_name = "NAME=VALUE")]
+        replication: Vec<String>,
+    },
+    /// Rename a keyspace with all its tables.
+    Rename { name: String, new: String },
+    /// Drop a keyspace with all its tables and their rows.
+    Drop { name: String },
+    /// Print the keyspaces, a line each, with their replication maps.
+    List,
 }
 
 /// The schema of a new table.

@@ -8267,6 +8267,67 @@ int32_t waxseal_table_delete_range(waxseal_table_t *table,
  */
 int32_t waxseal_table_truncate(waxseal_table_t *table, waxseal_error_t **error);
 
+/**
+ * Creates a keyspace, a named group of tables, under the session's identity. `replication` is its replication map:
+ * lines `NAME=VALUE`, or length 0. The store keeps and logs the map and does not interpret it. A keyspace also exists,
+ * with an empty map, while it has a table. It is durable when the call returns.
+ *
+ * Thread-safe. Errors: `WAXSEAL_EXISTS`, also for a keyspace that has tables; `WAXSEAL_INVALID` for a malformed name
+ * or map, and for the name of a column family; `WAXSEAL_READ_ONLY`, `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_keyspace_create(const waxseal_session_t *session,
+                                const uint8_t *name,
+                                size_t name_len,
+                                const uint8_t *replication,
+                                size_t replication_len,
+                                waxseal_error_t **error);
+
+/**
+ * Replaces the replication map of a keyspace, under the session's identity. It is durable when the call returns.
+ *
+ * Thread-safe. Errors: `WAXSEAL_NO_SUCH_NAME`; `WAXSEAL_INVALID` for a malformed map; `WAXSEAL_READ_ONLY`,
+ * `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_keyspace_alter(const waxseal_session_t *session,
+                               const uint8_t *name,
+                               size_t name_len,
+                               const uint8_t *replication,
+                               size_t replication_len,
+                               waxseal_error_t **error);
+
+/**
+ * Renames a keyspace with all its tables, under the session's identity. Handles of the tables stay valid. The new name
+ * is durable when the call returns.
+ *
+ * Thread-safe. Errors: `WAXSEAL_NO_SUCH_NAME`; `WAXSEAL_EXISTS`; `WAXSEAL_INVALID` for a malformed name and for the
+ * name of a column family; `WAXSEAL_READ_ONLY`, `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_keyspace_rename(const waxseal_session_t *session,
+                                const uint8_t *name,
+                                size_t name_len,
+                                const uint8_t *new_name,
+                                size_t new_name_len,
+                                waxseal_error_t **error);
+
+/**
+ * Drops a keyspace with all its tables and everything in them, under the session's identity. Handles of the tables
+ * fail afterwards. The drop is durable when the call returns.
+ *
+ * Thread-safe. Errors: `WAXSEAL_NO_SUCH_NAME`, `WAXSEAL_READ_ONLY`, `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_keyspace_drop(const waxseal_session_t *session,
+                              const uint8_t *name,
+                              size_t name_len,
+                              waxseal_error_t **error);
+
+/**
+ * Returns all keyspaces as an object of JSON: the replication map of each by its name.
+ *
+ * Thread-safe. On success the caller owns `*keyspaces` and frees it with `waxseal_bytes_destroy`. Errors:
+ * `WAXSEAL_CORRUPTION`, `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_keyspaces_json(const waxseal_session_t *session, waxseal_bytes_t **keyspaces, waxseal_error_t **error);
+
 #ifdef __cplusplus
 }  // extern "C"
 #endif  // __cplusplus

@@ -138,3 +138,5 @@ pub mod table_select;
 pub mod table_transaction;
 pub mod table_value;
 pub mod table_write;
+
+pub mod keyspaces;

@@ -55,6 +55,8 @@ pub enum Site {
     Family,
     /// On a key of a raw column family.
     Key,
+    /// On a keyspace.
+    Keyspace,
     /// On a table.
     Table,
     /// On a row of a table, or on a partition.
@@ -69,7 +71,7 @@ pub enum Site {
     Node,
 }
 
-use Site::{Anything, Column, Family, Key, Node, Part, Row, Table, TableFile};
+use Site::{Anything, Column, Family, Key, Keyspace, Node, Part, Row, Table, TableFile};
 
 /// A built-in operation.
 struct BuiltinOperation {
@@ -97,8 +99,8 @@ macro_rules! operations {
 }
 
 operations! {
-    SCHEMA_ALTER = 0x0101, "Schema.Alter", [], [];
-    SCHEMA_DROP = 0x0102, "Schema.Drop", [], [];
+    SCHEMA_ALTER = 0x0101, "Schema.Alter", [], [Keyspace];
+    SCHEMA_DROP = 0x0102, "Schema.Drop", [], [Keyspace];
     TABLE_ALTER_ADD = 0x0201, "Table.AlterAdd", ["AlterCF_Add", "Alter_Add_Column"], [Table];
     TABLE_ALTER_DROP = 0x0202, "Table.AlterDrop", ["AlterColumnFamily_Drop"], [Table];
     TABLE_ALTER_RENAME = 0x0203, "Table.AlterRename", [], [Table];
@@ -376,7 +378,7 @@ mod tests {
             assert!(!operation.is_defined() && operation.group() != OperationGroup::Defined);
         }
         assert!(KNOWN.is_sorted_by(|a, b| a.operation < b.operation), "found by binary search");
-        assert_eq!((Operation::known().count(), Operation::reserved().count()), (32, 3));
+        assert_eq!((Operation::known().count(), Operation::reserved().count()), (34, 1));
         assert_eq!(operations.named("AlterColumnFamily_Drop").unwrap(), Operation::TABLE_ALTER_DROP);
         let later = Operation::from_number(0x0399).unwrap();
         assert!(!operations.contains(later) && operations.name(later) == "operation 0399");

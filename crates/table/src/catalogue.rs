@@ -1,14 +1,16 @@
 //! The catalogue: which tables a store has, and their schemas. docs/format-tables.md, section 6.
 //!
 //! The first byte of a key says what the record is: `n` the id of a table's name, `t` the schema of a table, `h` an
-//! earlier or the present version of a schema, `p` a purged column, `c` the counter of table ids.
+//! earlier or the present version of a schema, `p` a purged column, `k` a keyspace, `c` the counter of table ids.
 
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use waxseal::{Batch, CfOptions, ColumnFamily, Db, Seqno, Slice, Snapshot, Transaction};
 
 use crate::codec::Reader;
 use crate::error::{Error, ErrorKind, Result};
+use crate::keyspace::Keyspace;
 use crate::packed::ColumnId;
 use crate::purged_column::PurgedColumn;
 use crate::schema::{Column, ColumnState, TableName};
@@ -22,6 +24,7 @@ const NAME: u8 = b'n';
 const TABLE: u8 = b't';
 const HISTORY: u8 = b'h';
 const PURGED: u8 = b'p';
+const KEYSPACE: u8 = b'k';
 
 /// Reads and writes the catalogue's records.
 pub(crate) struct Catalogue {
@@ -85,11 +88,59 @@ impl Catalogue {
         }
     }
 
-    /// Returns true if a keyspace has a table.
+    /// Returns true if a keyspace was created or has a table.
     pub(crate) fn has_keyspace(&self, keyspace: &str) -> Result<bool> {
-        let prefix = [&[NAME], keyspace.as_bytes(), b"\0"].concat();
+        Ok(self.read(&keyspace_key(keyspace), None)?.is_some() || self.has_tables(keyspace)?)
+    }
+
+    fn has_tables(&self, keyspace: &str) -> Result<bool> {
+        let prefix = names_prefix(keyspace);
         let first = self.family().into_iter().flat_map(|family| family.prefix(&prefix)).next();
         Ok(first.transpose()?.is_some())
+    }
+
+    /// Returns the names of the tables of a keyspace.
+    pub(crate) fn names_in(&self, keyspace: &str) -> Result<Vec<TableName>> {
+        let prefix = names_prefix(keyspace);
+        let rows = self.family().into_iter().flat_map(|family| family.prefix(&prefix));
+        rows.map(|row| name_of(&row?.0)).collect()
+    }
+
+    /// Returns a keyspace that was created or has a table.
+    pub(crate) fn keyspace(&self, name: &str) -> Result<Option<Keyspace>> {
+        match self.read(&keyspace_key(name), None)? {
+            Some(record) => Keyspace::decode(name, &record).map(Some),
+            None => Ok(self.has_tables(name)?.then(|| Keyspace::new(name))),
+        }
+    }
+
+    /// Returns the keyspaces that were created or have tables, in the order of their names.
+    pub(crate) fn keyspaces(&self) -> Result<Vec<Keyspace>> {
+        let Some(family) = self.family() else { return Ok(Vec::new()) };
+        let snapshot = self.db.snapshot();
+        let mut found = BTreeMap::new();
+        for row in snapshot.prefix(family, [NAME]) {
+            let name = name_of(&row?.0)?.keyspace;
+            found.insert(name.clone(), Keyspace::new(&name));
+        }
+        for row in snapshot.prefix(family, [KEYSPACE]) {
+            let (key, record) = row?;
+            let name = text_of(key.get(1..).unwrap_or_default())?;
+            found.insert(name.to_owned(), Keyspace::decode(name, &record)?);
+        }
+        Ok(found.into_values().collect())
+    }
+
+    /// Adds the record of a keyspace to a batch.
+    pub(crate) fn put_keyspace(&self, batch: &mut Batch, keyspace: &Keyspace) -> Result<()> {
+        batch.put(self.writable()?, keyspace_key(keyspace.name()), keyspace.encode());
+        Ok(())
+    }
+
+    /// Adds the removal of a keyspace to a batch.
+    pub(crate) fn remove_keyspace(&self, batch: &mut Batch, name: &str) -> Result<()> {
+        batch.delete(self.writable()?, keyspace_key(name));
+        Ok(())
     }
 
     /// Returns all tables, in the order of their names.
@@ -220,7 +271,27 @@ pub(crate) fn table_of_family(name: &str) -> Option<TableId> {
 }
 
 fn name_key(name: &TableName) -> Vec<u8> {
-    [&[NAME], name.keyspace.as_bytes(), b"\0", name.table.as_bytes()].concat()
+    [&names_prefix(&name.keyspace)[..], name.table.as_bytes()].concat()
+}
+
+/// Returns the beginning of the keys of the names in a keyspace.
+fn names_prefix(keyspace: &str) -> Vec<u8> {
+    [&[NAME], keyspace.as_bytes(), b"\0"].concat()
+}
+
+/// Returns the name in the key of a name.
+fn name_of(key: &[u8]) -> Result<TableName> {
+    let text = text_of(key.get(1..).unwrap_or_default())?;
+    let (keyspace, table) = text.split_once('\0').ok_or_else(|| Error::corruption("the name of a table is none"))?;
+    Ok(TableName { keyspace: keyspace.to_owned(), table: table.to_owned() })
+}
+
+fn text_of(bytes: &[u8]) -> Result<&str> {
+    std::str::from_utf8(bytes).map_err(|_| Error::corruption("the catalogue has a name that is not UTF-8"))
+}
+
+fn keyspace_key(name: &str) -> Vec<u8> {
+    [&[KEYSPACE], name.as_bytes()].concat()
 }
 
 fn table_key(id: TableId) -> Vec<u8> {

@@ -34,9 +34,9 @@ struct Circumstances {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The table, the column or the index does not exist.
+    /// The keyspace, the table, the column or the index does not exist.
     NotFound,
-    /// The table, the column, the index or the row exists.
+    /// The keyspace, the table, the column, the index or the row exists.
     Exists,
     /// The arguments are not valid.
     Invalid,

@@ -7,6 +7,7 @@ use waxseal::registry::{Field, Operation, Payload, TableName, Target};
 use waxseal::{Batch, Transaction};
 
 use crate::error::Result;
+use crate::keyspace::Keyspace;
 use crate::layout::Layout;
 use crate::packed::ColumnId;
 use crate::schema::{Column, ColumnState};
@@ -111,6 +112,25 @@ pub(crate) fn describe_change(batch: &mut Batch, before: &TableRecord, next: &Ta
     for column in before.schema.columns.iter().filter(|column| !new.contains_key(&column.id)) {
         batch.describe(target(), Operation::TABLE_ALTER_DROP, of(column).with(Field::ColumnState(PURGED)));
     }
+}
+
+/// Describes an operation on a keyspace. The event has its replication map.
+pub(crate) fn describe_keyspace(batch: &mut Batch, keyspace: &Keyspace, operation: Operation) {
+    let payload = with_replication(Payload::new(), keyspace);
+    batch.describe(Target::Keyspace(keyspace.name().to_owned()), operation, payload);
+}
+
+/// Describes that a keyspace has got its name, in place of the one before. The target of a rename is the name before.
+pub(crate) fn describe_new_name(batch: &mut Batch, before: Option<&str>, keyspace: &Keyspace) {
+    let new = keyspace.name();
+    let old = before.into_iter().fold(Payload::new(), |payload, old| payload.with(Field::OldName(old.to_owned())));
+    let payload = with_replication(old.with(Field::NewName(new.to_owned())), keyspace);
+    batch.describe(Target::Keyspace(before.unwrap_or(new).to_owned()), Operation::SCHEMA_ALTER, payload);
+}
+
+fn with_replication(payload: Payload, keyspace: &Keyspace) -> Payload {
+    let setting = |(name, value): (&String, &String)| Field::Setting((format!("replication.{name}"), value.clone()));
+    keyspace.replication_map().iter().map(setting).fold(payload, Payload::with)
 }
 
 /// Describes an operation on a whole table.

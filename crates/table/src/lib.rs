@@ -31,6 +31,7 @@
 //! The crate uses the public interface of `waxseal` alone. Its modules import from lower lines only, top first:
 //!
 //! ```text
+//! keyspaces                  create, rename, drop and list keyspaces
 //! tables                     create, open, list and drop
 //! targets                    tables as targets of the registry
 //! transaction                rows of several tables
@@ -51,7 +52,7 @@
 //! layout                     rows as records
 //! conditions                 conditions as text
 //! filter, selection          conditions; columns that are read
-//! schema_record, alteration, purged_column  schemas and purged columns as bytes; changes of schemas
+//! schema_record, alteration, purged_column, keyspace  schemas, purged columns and keyspaces as bytes; changes of schemas
 //! json_rows, typed_row       rows as JSON and as structs
 //! schema, row, changes, key_values   what callers write
 //! index                      definitions and entries of indexes
@@ -85,6 +86,8 @@ mod json_rows;
 mod key;
 mod key_range;
 mod key_values;
+mod keyspace;
+mod keyspaces;
 mod layout;
 mod own_expiries;
 mod packed;
@@ -127,6 +130,7 @@ pub use index::{Index, IndexInfo, IndexState};
 pub use indexes::IndexReport;
 pub use key::SortOrder;
 pub use key_values::{IntoKey, IntoKeyRange};
+pub use keyspace::{Keyspace, MAX_REPLICATION};
 pub use purge::PurgeReport;
 pub use purged_column::PurgedColumn;
 pub use row::{GroupEntry, Row};

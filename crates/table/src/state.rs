@@ -4,7 +4,7 @@
 //! for one commit. No record is therefore written by an older schema than the store has at that moment.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, Weak};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
 use waxseal::env::lock;
 use waxseal::registry::Operation;
@@ -15,6 +15,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::events::{describe_change, describe_table};
 use crate::layout::Layout;
 use crate::row_functions::attach;
+use crate::schema::TableName;
 use crate::schema_record::{TableId, TableRecord};
 
 /// The tables of a store.
@@ -63,6 +64,11 @@ pub(crate) struct TableState {
     current: RwLock<Arc<Prepared>>,
     /// Held by a purge of columns.
     pub(crate) purging: Mutex<()>,
+}
+
+/// Locks the schemas of tables alone.
+fn lock_all(states: &[Arc<TableState>]) -> Vec<RwLockWriteGuard<'_, Arc<Prepared>>> {
+    states.iter().map(|state| state.current.write().unwrap_or_else(PoisonError::into_inner)).collect()
 }
 
 /// A layout and its schema record.
@@ -133,12 +139,49 @@ impl TableState {
         Ok(())
     }
 
-    /// Removes the table from the catalogue while no write is under way.
-    pub(crate) fn remove(&self, session: &Session) -> Result<()> {
-        let current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+    /// Moves tables into another keyspace while no write is under way, in one commit, to which `also` adds. The caller
+    /// holds the lock of the open tables: only then may a thread take the schema locks of several tables.
+    pub(crate) fn move_all(
+        states: &[Arc<TableState>],
+        session: &Session,
+        keyspace: &str,
+        also: impl FnOnce(&mut Batch) -> Result<()>,
+    ) -> Result<()> {
+        let mut locked = lock_all(states);
         let mut batch = session.batch();
-        self.store.catalogue.remove(&mut batch, &current.layout.record)?;
-        describe_table(&mut batch, &current.layout.record, Operation::TABLE_DROP);
+        let mut moved = Vec::new();
+        for (state, current) in states.iter().zip(&locked) {
+            let (catalogue, before) = (&state.store.catalogue, &current.layout.record);
+            let name = TableName { keyspace: keyspace.to_owned(), table: before.name.table.clone() };
+            let mut next = TableRecord { name, ..before.clone() };
+            next.schema.version += 1;
+            catalogue.remove_name(&mut batch, &before.name)?;
+            catalogue.put(&mut batch, &next)?;
+            describe_change(&mut batch, before, &next);
+            moved.push(Arc::new(Prepared::new(next)));
+        }
+        also(&mut batch)?;
+        batch.commit(Durability::Sync)?;
+        for (current, moved) in locked.iter_mut().zip(moved) {
+            **current = moved;
+        }
+        Ok(())
+    }
+
+    /// Removes tables from the catalogue while no write is under way, in one commit, to which `also` adds. The caller holds
+    /// the lock of the open tables.
+    pub(crate) fn remove_all(
+        states: &[Arc<TableState>],
+        session: &Session,
+        also: impl FnOnce(&mut Batch) -> Result<()>,
+    ) -> Result<()> {
+        let locked = lock_all(states);
+        let mut batch = session.batch();
+        for (state, current) in states.iter().zip(&locked) {
+            state.store.catalogue.remove(&mut batch, &current.layout.record)?;
+            describe_table(&mut batch, &current.layout.record, Operation::TABLE_DROP);
+        }
+        also(&mut batch)?;
         Ok(batch.commit(Durability::Sync)?)
     }
 

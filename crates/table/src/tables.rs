@@ -39,7 +39,7 @@ const LEAST_FORMAT_LEVEL: u32 = 2;
 /// ```
 #[derive(Clone)]
 pub struct Tables {
-    shared: Arc<StoreTables>,
+    pub(crate) shared: Arc<StoreTables>,
     /// The session in whose name the tables are changed.
     pub(crate) session: Session,
 }
@@ -141,7 +141,7 @@ impl Tables {
         }
         let catalogue = &self.shared.catalogue;
         let mut open = lock(&self.shared.open);
-        self.check_keyspace(&name)?;
+        self.check_keyspace(&name.keyspace)?;
         if catalogue.find(&name)?.is_some() {
             return Err(Error::of(ErrorKind::Exists, "the table exists"));
         }
@@ -159,10 +159,10 @@ impl Tables {
     }
 
     /// Refuses a keyspace with the name of a column family: targets of the registry could not tell them apart.
-    fn check_keyspace(&self, table: &TableName) -> Result<()> {
-        let is_same = |family: &waxseal::ColumnFamily| family.name() == table.keyspace;
+    pub(crate) fn check_keyspace(&self, keyspace: &str) -> Result<()> {
+        let is_same = |family: &waxseal::ColumnFamily| family.name() == keyspace;
         match self.shared.db.column_families().iter().any(is_same) {
-            true => Err(Error::invalid(format!("a column family has the name of the keyspace, {}", table.keyspace))),
+            true => Err(Error::invalid(format!("a column family has the name of the keyspace, {keyspace}"))),
             false => Ok(()),
         }
     }
@@ -178,7 +178,7 @@ impl Tables {
     }
 
     /// Returns the state of a table, which is opened if it has no handles.
-    fn state(&self, open: &mut HashMap<TableId, Weak<TableState>>, name: &str) -> Result<Arc<TableState>> {
+    pub(crate) fn state(&self, open: &mut HashMap<TableId, Weak<TableState>>, name: &str) -> Result<Arc<TableState>> {
         let (catalogue, name) = (&self.shared.catalogue, TableName::parse(name)?);
         let id = catalogue.find(&name)?.ok_or_else(no_table)?;
         if let Some(state) = open.get(&id).and_then(Weak::upgrade) {
@@ -217,7 +217,7 @@ impl Tables {
     fn try_drop(&self, name: &str) -> Result<()> {
         let mut open = lock(&self.shared.open);
         let state = self.state(&mut open, name)?;
-        state.remove(&self.session)?;
+        TableState::remove_all(std::slice::from_ref(&state), &self.session, |_| Ok(()))?;
         open.remove(&state.id);
         drop_families(&self.session, &self.shared.db, state.id)
     }
@@ -233,7 +233,7 @@ impl Tables {
         let mut open = lock(&self.shared.open);
         let state = self.state(&mut open, from)?;
         let catalogue = &self.shared.catalogue;
-        self.check_keyspace(&name)?;
+        self.check_keyspace(&name.keyspace)?;
         if catalogue.find(&name)?.is_some() {
             return Err(Error::of(ErrorKind::Exists, format!("the table {to} exists")));
         }
@@ -265,7 +265,7 @@ fn drop_leftovers(db: &Db, catalogue: &Catalogue) -> Result<()> {
     Ok(())
 }
 
-fn drop_families(session: &Session, db: &Db, id: TableId) -> Result<()> {
+pub(crate) fn drop_families(session: &Session, db: &Db, id: TableId) -> Result<()> {
     for name in [rows_family(id), indexes_family(id)] {
         if db.column_families().iter().any(|family| family.name() == name) {
             session.drop_described_family(&name)?;

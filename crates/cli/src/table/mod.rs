@@ -1,8 +1,8 @@
 //! `waxseal table`: typed rows in tables of a store.
 //!
 //! [`define`] creates, changes and drops tables, [`describe`] prints them, [`row`] reads and changes single rows,
-//! [`select`] prints many, which [`grid`] aligns, [`import`] and [`export`] move rows in and out, and [`integrity`]
-//! checks and repairs indexes.
+//! [`select`] prints many, which [`grid`] aligns, [`import`] and [`export`] move rows in and out, [`integrity`] checks
+//! and repairs indexes, and [`keyspaces`] creates, changes and drops keyspaces.
 
 #[cfg(feature = "arrow")]
 mod batches;
@@ -13,6 +13,7 @@ mod export;
 mod grid;
 mod import;
 mod integrity;
+mod keyspaces;
 mod row;
 mod select;
 
@@ -56,6 +57,7 @@ pub(crate) fn run(args: &Args, verb: &TableVerb, output: &mut Output) -> Result<
         }
         TableVerb::Describe { name } => describe::describe(args, name, output),
         TableVerb::List => describe::list(args, output),
+        TableVerb::Keyspace(verb) => keyspaces::run(args, verb, output),
         TableVerb::Verify { name } => integrity::verify(args, name.as_deref(), output),
         TableVerb::Repair { name } => integrity::repair(args, name.as_deref(), output),
     }
@@ -125,7 +127,7 @@ fn values_of(schema: &Schema, columns: &[&str], first: usize, values: &[String])
     values.iter().zip(places).map(|(value, column)| Ok(schema.parse_value(column, value)?)).collect()
 }
 
-/// Splits `COLUMN=VALUE`.
-fn assignment(text: &str) -> Result<(&str, &str), Failure> {
-    text.split_once('=').ok_or_else(|| Failure::usage(format!("{text:?} is no COLUMN=VALUE")))
+/// Splits a text at its first `=`. `form` is the form that it must have, for the error.
+fn assignment<'a>(text: &'a str, form: &str) -> Result<(&'a str, &'a str), Failure> {
+    text.split_once('=').ok_or_else(|| Failure::usage(format!("{text:?} is no {form}")))
 }

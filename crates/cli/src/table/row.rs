@@ -26,7 +26,7 @@ pub(crate) fn insert(
     let open = OpenTable::to_change(args, name)?;
     let mut row = Row::new();
     for column in columns {
-        let (column, value) = assignment(column)?;
+        let (column, value) = assignment(column, "COLUMN=VALUE")?;
         if row.get(column).is_some() {
             return Err(Failure::usage(format!("column {column:?} is given twice")));
         }
@@ -64,7 +64,7 @@ pub(crate) fn update(
     let key = open.key(key)?;
     let mut changes = Changes::new();
     for column in set {
-        let (column, value) = assignment(column)?;
+        let (column, value) = assignment(column, "COLUMN=VALUE")?;
         changes = changes.set(column, open.schema.parse_value(column, value)?);
     }
     for column in remove {

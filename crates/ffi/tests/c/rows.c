@@ -492,6 +492,42 @@ static void tables_of_a_session_are_changed_in_its_name(void) {
     end(db, table);
 }
 
+/* The keyspaces of a store as JSON. */
+static void check_keyspaces(const char *expected, waxseal_session_t *session) {
+    waxseal_bytes_t *found = NULL;
+    CHECK_OK(waxseal_keyspaces_json(session, &found, &error));
+    CHECK_BYTES(expected, waxseal_bytes_slice(found));
+    CHECK_OK(waxseal_bytes_destroy(found));
+}
+
+static void keyspaces_are_changed_with_their_tables(void) {
+    waxseal_table_t *table;
+    waxseal_db_t *db = memory(&table);
+    waxseal_session_t *alice = NULL;
+    waxseal_bytes_t *name = NULL;
+    CHECK_OK(waxseal_session_open(db, LIT("alice"), NULL, 0, &alice, &error));
+    CHECK_OK(waxseal_register(alice, LIT("cluster:"), LIT("Schema.Alter"), NULL, NULL, &error));
+    CHECK_OK(waxseal_keyspace_create(alice, LIT("empty"), NULL, 0, &error));
+    CHECK_OK(waxseal_keyspace_alter(alice, LIT("library"), LIT("west=2\neast=3\n"), &error));
+    check_keyspaces("{\"empty\":{},\"library\":{\"east\":\"3\",\"west\":\"2\"}}", alice);
+    CHECK_OK(waxseal_keyspace_rename(alice, LIT("library"), LIT("archive"), &error));
+    check_clients("alice alice", alice, "ks:library");
+    CHECK_OK(waxseal_table_name(table, &name, &error));
+    CHECK_BYTES("archive.books", waxseal_bytes_slice(name));
+    CHECK_OK(waxseal_bytes_destroy(name));
+    CHECK_FAILS(WAXSEAL_EXISTS, waxseal_keyspace_create(alice, LIT("archive"), NULL, 0, &error));
+    CHECK_FAILS(WAXSEAL_EXISTS, waxseal_keyspace_rename(alice, LIT("empty"), LIT("archive"), &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_keyspace_create(alice, LIT("new"), LIT("east"), &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_keyspace_create(alice, LIT("a.b"), NULL, 0, &error));
+    CHECK_FAILS(WAXSEAL_NO_SUCH_NAME, waxseal_keyspace_alter(alice, LIT("library"), NULL, 0, &error));
+    CHECK_FAILS(WAXSEAL_NO_SUCH_NAME, waxseal_keyspace_drop(alice, LIT("library"), &error));
+    CHECK_OK(waxseal_keyspace_drop(alice, LIT("archive"), &error));
+    check_keyspaces("{\"empty\":{}}", alice);
+    CHECK_OK(waxseal_session_destroy(alice));
+    CHECK_FAILS(WAXSEAL_CLOSED, waxseal_keyspace_drop(alice, LIT("empty"), &error));
+    end(db, table);
+}
+
 /* The Arrow formats of `EVERY_TYPE`. */
 static const char *const FORMATS[] = {
     "U", "Z", "b", "i", "l", "L", "f", "g", "d:38,2", "tdD", "tsu:UTC", "w:16", "U", "+L", "b"};
@@ -782,6 +818,7 @@ int main(void) {
     RUN(entries_of_groups_are_cells);
     RUN(transactions_commit_rows_together);
     RUN(tables_of_a_session_are_changed_in_its_name);
+    RUN(keyspaces_are_changed_with_their_tables);
     RUN(columns_of_a_group_expire);
     RUN(a_select_is_an_arrow_stream);
     RUN(a_batch_counts_the_bytes_of_lists);

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use waxseal::Db;
-use waxseal_table::{Alteration, ColumnType, Decimal, Index, Row, Schema, Tables, Value};
+use waxseal_table::{Alteration, ColumnType, Decimal, Index, Keyspace, Row, Schema, Tables, Value};
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/reader/tables.txt");
 
@@ -143,6 +143,7 @@ fn the_bytes_of_tables_do_not_change() {
     let change = Alteration::new().widen_column("zip", ColumnType::Bytes).rename_column("title", "name");
     table.alter(change.add_column("note", ColumnType::Text)).unwrap();
     table.drop_column_for("genre", Duration::MAX).unwrap();
+    tables.create_keyspace(Keyspace::new("empty").replication("dc2", 2).replication("dc1", 3)).unwrap();
     let text = dump(&db, &tables);
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(FILE, &text).unwrap();

@@ -11,6 +11,7 @@ mod events;
 mod expiry;
 mod golden;
 mod indexes;
+mod keyspaces;
 mod model;
 mod purge;
 mod rows;

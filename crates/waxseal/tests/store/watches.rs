@@ -186,13 +186,14 @@ fn of_teachers(target: &Target, operation: Operation) -> Option<Target> {
         target,
         Target::Keyspace(_) | Target::Table(_) | Target::Partition { .. } | Target::Row { .. } | Target::Column { .. }
     );
-    let is_only_of_tables = matches!(operation.group(), OperationGroup::Column)
+    let is_only_of_tables = matches!(operation.group(), OperationGroup::Schema | OperationGroup::Column)
         || matches!(operation.group(), OperationGroup::Table) && operation != Operation::TABLE_DROP;
     if !(is_of_tables || is_only_of_tables && *target == Target::Cluster) {
         return None;
     }
     let keys = vec![b"John".to_vec()];
     match operation.group() {
+        OperationGroup::Schema => Some(Target::Keyspace(table.keyspace)),
         OperationGroup::Table => Some(Target::Table(table)),
         OperationGroup::Range if matches!(target, Target::Keyspace(_) | Target::Table(_)) => Some(Target::Table(table)),
         OperationGroup::Row | OperationGroup::Range => match target {
@@ -283,8 +284,8 @@ fn a_refusal_says_what_would_be_logged_and_where() -> Result<()> {
             "a registration on users would log nothing: Node.Decommission happens to nodes and not to a column family",
         ),
         (
-            refused("users", "Schema.Drop"),
-            "a registration on users would log nothing: Schema.Drop is a reserved name, and this version never \
+            refused("users", "Engine.Restore"),
+            "a registration on users would log nothing: Engine.Restore is a reserved name, and this version never \
              performs it",
         ),
         (
