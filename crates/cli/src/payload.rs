@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use waxseal::registry::{Field, FileRef, Image, Payload, RegisterOptions, Time, TokenRange};
-use waxseal::{KeyText, RangeText};
+use waxseal::{KeyText, RangeText, Session};
 
 use crate::output::Output;
 use crate::text::{escape, hex};
@@ -13,7 +13,7 @@ const LINE_BYTES: usize = 80;
 
 /// Formats the fields on one line: `name=value name=value`. Start and end of a key range are one field. Of several
 /// ranges, each start belongs to the end at the same place.
-pub(crate) fn line(payload: &Payload, output: &Output) -> String {
+pub(crate) fn line(who: &Session, payload: &Payload, output: &Output) -> String {
     let starts = payload.fields().iter().filter(|field| matches!(field, Field::RangeStart(_))).count();
     let ends =
         payload.fields().iter().filter_map(|field| if let Field::RangeEnd(key) = field { Some(key) } else { None });
@@ -26,7 +26,7 @@ pub(crate) fn line(payload: &Payload, output: &Output) -> String {
                 let range = next_end.next().map(|end| RangeText(start, end).to_string());
                 ("range".to_owned(), FieldText::Text(range.unwrap_or_default()))
             }
-            _ => shown(field),
+            _ => shown(who, field),
         };
         match value {
             FieldText::Text(text) if text.contains(char::is_control) => format!("{name}={}", escape(text.as_bytes())),
@@ -54,7 +54,7 @@ pub(crate) fn cut(bytes: &[u8], output: &Output) -> String {
 
 /// Returns the fields as an object. Repeated fields become arrays. Settings form a separate object, in which repeated
 /// names become arrays as well.
-pub(crate) fn json(payload: &Payload, output: &Output) -> Value {
+pub(crate) fn json(who: &Session, payload: &Payload, output: &Output) -> Value {
     let mut object = Map::new();
     for field in payload.fields() {
         if let Field::Setting((name, value)) = field {
@@ -63,7 +63,7 @@ pub(crate) fn json(payload: &Payload, output: &Output) -> Value {
             }
             continue;
         }
-        let (name, value) = shown(field);
+        let (name, value) = shown(who, field);
         let value = match value {
             FieldText::Text(text) => text.into(),
             FieldText::Bytes(bytes) | FieldText::Key(bytes) => output.to_json(&bytes),
@@ -95,7 +95,7 @@ enum FieldText {
     Nothing,
 }
 
-fn shown(field: &Field) -> (String, FieldText) {
+fn shown(who: &Session, field: &Field) -> (String, FieldText) {
     let (name, value) = match field {
         Field::Text(bytes) => ("text", FieldText::Bytes(bytes.clone())),
         Field::OldName(name) => ("old_name", FieldText::Text(name.clone())),
@@ -128,7 +128,10 @@ fn shown(field: &Field) -> (String, FieldText) {
         Field::Helper(text) => ("helper", FieldText::Text(text.clone())),
         Field::Retries(number) => ("retries", FieldText::Number(*number)),
         Field::Authenticated(text) => ("authenticated", FieldText::Text(text.clone())),
-        Field::Via(path) => ("via", FieldText::Text(path.to_string())),
+        Field::Via(path) => {
+            let text = path.target().and_then(|target| who.target_text(&target));
+            ("via", FieldText::Text(text.unwrap_or_else(|_| path.to_string())))
+        }
         Field::Options(bytes) => {
             let known =
                 RegisterOptions::decode(bytes).map(|known| FieldText::Object(Value::Object(options::json(&known))));

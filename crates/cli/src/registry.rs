@@ -319,7 +319,7 @@ pub(crate) fn event_line(who: &Session, event: &Event, output: &Output) -> Resul
     let mut line = format!("{}\t{client}\t{operation}\t{target}\t{}", times::text(key.time), key.seqno);
     if !event.payload.is_empty() {
         line.push('\t');
-        line.push_str(&payload::line(&event.payload, output));
+        line.push_str(&payload::line(who, &event.payload, output));
     }
     Ok(line)
 }
@@ -333,7 +333,7 @@ fn event_json(who: &Session, event: &Event, output: &Output) -> Result<Map<Strin
     object.insert("operation".to_owned(), who.operation_name(key.operation)?.into());
     object.insert("target".to_owned(), who.target_text(&key.target)?.into());
     object.insert("seqno".to_owned(), key.seqno.into());
-    object.insert("payload".to_owned(), payload::json(&event.payload, output));
+    object.insert("payload".to_owned(), payload::json(who, &event.payload, output));
     Ok(object)
 }
 

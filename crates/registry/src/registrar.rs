@@ -313,8 +313,12 @@ impl Registrar {
         self.shared.hooks.commit_one(batch, &single, epoch)
     }
 
-    /// Creates a family. Existing registrations that name it apply to it.
+    /// Creates a family. Existing registrations that name it apply to it. Errors: `Invalid` for the name of a keyspace,
+    /// since the text of a target could not tell them apart.
     pub fn create_family(&self, name: &str, options: CfOptions) -> Result<Family> {
+        if self.catalogue().is_keyspace(name) {
+            return Err(Error::invalid(format!("a keyspace has the name of the column family, {name}")));
+        }
         self.shared.hooks.create_family(name, options)
     }
 

@@ -72,8 +72,8 @@ impl Db {
     /// Returns the column family with this name. If it does not exist, creates it with the builder's block size and
     /// compression.
     ///
-    /// `default` always exists. Errors: `Invalid` for an [invalid name](Db::create_column_family), and for an unknown
-    /// name in a store opened for reading.
+    /// `default` always exists. Errors: `Invalid` for a name that [no family can have](Db::create_column_family), and for
+    /// an unknown name in a store opened for reading.
     pub fn column_family(&self, name: &str) -> Result<ColumnFamily> {
         self.inner.column_family(name, &Who::ANONYMOUS)
     }
@@ -81,7 +81,8 @@ impl Db {
     /// Creates a column family with its own options, including the key order.
     ///
     /// Errors: `Invalid` if the name exists or is not valid. A name has 1 to 255 bytes, contains no zero byte, and does
-    /// not begin with the prefix of the store's own families.
+    /// not begin with the prefix of the store's own families. While the tables of the store are open, it is not the name
+    /// of a keyspace either.
     pub fn create_column_family(&self, name: &str, options: CfOptions) -> Result<ColumnFamily> {
         self.inner.create_column_family(name, options, &Who::ANONYMOUS)
     }

@@ -124,6 +124,13 @@ fn names_and_maps_that_cannot_be_are_refused() {
         assert_eq!(tables.rename_keyspace("a", name).unwrap_err().kind(), ErrorKind::Invalid, "{name:?}");
     }
     assert_eq!(tables.keyspaces().unwrap(), [new("a")]);
+
+    tables.create("library.books", books()).unwrap();
+    for name in ["a", "library"] {
+        assert_eq!(tables.db().column_family(name).unwrap_err().kind(), &waxseal::ErrorKind::Invalid, "{name}");
+        tables.drop_keyspace(name).unwrap();
+        tables.db().column_family(name).unwrap();
+    }
 }
 
 #[test]
