@@ -71,7 +71,8 @@ impl Catalogue {
         self.find_at(name, None)
     }
 
-    fn find_at(&self, name: &TableName, at: Option<&Snapshot>) -> Result<Option<TableId>> {
+    /// Returns the id of the table that has a name, now or at a snapshot.
+    pub(crate) fn find_at(&self, name: &TableName, at: Option<&Snapshot>) -> Result<Option<TableId>> {
         let Some(id) = self.read(&name_key(name), at)? else { return Ok(None) };
         let mut reader = Reader::new(&id);
         let id = reader.varint_u32()?;
@@ -143,10 +144,14 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Returns all tables, in the order of their names.
-    pub(crate) fn tables(&self) -> Result<Vec<TableRecord>> {
+    /// Returns all tables, now or at a snapshot, in the order of their names.
+    pub(crate) fn tables(&self, at: Option<&Snapshot>) -> Result<Vec<TableRecord>> {
         let mut tables = Vec::new();
-        for row in self.family().into_iter().flat_map(|family| family.prefix([TABLE])) {
+        let records = |family: &ColumnFamily| match at {
+            Some(snapshot) => snapshot.prefix(family, [TABLE]),
+            None => family.prefix([TABLE]),
+        };
+        for row in self.family().into_iter().flat_map(records) {
             tables.push(TableRecord::decode(&row?.1)?);
         }
         tables.sort_by(|one: &TableRecord, other: &TableRecord| one.name.cmp(&other.name));

@@ -63,6 +63,15 @@ impl Table {
         self.state.layout_at(snapshot).map(|layout| layout.record.schema.clone()).map_err(|error| self.named(error))
     }
 
+    /// Fails with `NotFound` if the table was dropped. A select of the dropped table, at a snapshot that has it, may lack
+    /// rows: a reader checks the table after the select has begun.
+    pub fn check(&self) -> Result<()> {
+        match self.state.store.catalogue.record_bytes(self.state.id, None)? {
+            Some(_) => Ok(()),
+            None => Err(self.named(Error::of(ErrorKind::NotFound, "the table was dropped"))),
+        }
+    }
+
     /// Returns the version of the present schema. Errors: as for [`schema`](Table::schema).
     pub fn schema_version(&self) -> Result<u64> {
         Ok(self.state.layout()?.record.schema.version)

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use waxseal::env::lock;
-use waxseal::{CfOptions, Db, Durability, Session};
+use waxseal::{CfOptions, Db, Durability, Session, Snapshot};
 
 use crate::catalogue::{Catalogue, indexes_family, rows_family, table_of_family};
 use crate::error::{Error, ErrorKind, Result};
@@ -172,6 +172,37 @@ impl Tables {
         self.try_table(name).map_err(|error| error.in_table(name))
     }
 
+    /// Opens the table that had a name at a snapshot of the store, whatever its name is now. Read it
+    /// [at](crate::Select::at) the snapshot. Errors: `NotFound` also if the table was dropped since.
+    ///
+    /// ```
+    /// # fn main() -> waxseal_table::Result<()> {
+    /// # use waxseal_table::{ColumnType, Row, Schema, Tables};
+    /// # let tables = Tables::open(&waxseal::Db::memory()?)?;
+    /// let schema = Schema::new().partition_key("isbn", ColumnType::Text);
+    /// tables.create("library.books", schema)?.insert(Row::new().with("isbn", "0141439580"))?;
+    /// let snapshot = tables.db().snapshot();
+    /// tables.rename("library.books", "library.old_books")?;
+    /// assert_eq!(tables.names_at(&snapshot)?, ["library.books"]);
+    /// assert_eq!(tables.table_at("library.books", &snapshot)?.select().at(&snapshot).count()?, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn table_at(&self, name: &str, snapshot: &Snapshot) -> Result<Table> {
+        self.try_table_at(name, snapshot).map_err(|error| error.in_table(name))
+    }
+
+    fn try_table_at(&self, name: &str, snapshot: &Snapshot) -> Result<Table> {
+        let catalogue = &self.shared.catalogue;
+        let id = catalogue.find_at(&TableName::parse(name)?, Some(snapshot))?.ok_or_else(no_table)?;
+        // Without a rename, create or drop until the table is open.
+        let mut open = lock(&self.shared.open);
+        let record = catalogue.record_bytes(id, None)?.ok_or_else(no_table)?;
+        let state = self.state(&mut open, &TableRecord::decode(&record)?.name.to_string())?;
+        // The writer of a store that is open for reading may have replaced the table meanwhile.
+        if state.id == id { Table::new(state, &self.session) } else { Err(no_table()) }
+    }
+
     fn try_table(&self, name: &str) -> Result<Table> {
         let state = self.state(&mut lock(&self.shared.open), name)?;
         Table::new(state, &self.session)
@@ -205,7 +236,16 @@ impl Tables {
 
     /// Returns the names of all tables, sorted.
     pub fn names(&self) -> Result<Vec<String>> {
-        Ok(self.shared.catalogue.tables()?.iter().map(|table| table.name.to_string()).collect())
+        self.names_of(None)
+    }
+
+    /// Returns the names that the tables had at a snapshot of the store, sorted.
+    pub fn names_at(&self, snapshot: &Snapshot) -> Result<Vec<String>> {
+        self.names_of(Some(snapshot))
+    }
+
+    fn names_of(&self, at: Option<&Snapshot>) -> Result<Vec<String>> {
+        Ok(self.shared.catalogue.tables(at)?.iter().map(|table| table.name.to_string()).collect())
     }
 
     /// Drops a table and everything in it. Handles of the table fail afterwards; snapshots of the store lose its rows.

@@ -47,6 +47,29 @@ fn a_store_for_reading_takes_no_writes() {
 }
 
 #[test]
+fn a_table_is_found_by_the_name_that_it_had() {
+    let tables = memory();
+    for name in ["library.books", "library.others"] {
+        fill(&tables.create(name, books()).unwrap());
+    }
+    let snapshot = tables.db().snapshot();
+    tables.rename("library.books", "archive.books").unwrap();
+    tables.rename("library.others", "library.books").unwrap();
+    tables.table("library.books").unwrap().truncate().unwrap();
+    assert_eq!(tables.names_at(&snapshot).unwrap(), ["library.books", "library.others"]);
+    assert_eq!(tables.table_at("library.books", &snapshot).unwrap().name(), "archive.books");
+    let others = tables.table_at("library.others", &snapshot).unwrap();
+    assert_eq!((others.name().as_str(), others.select().at(&snapshot).count().unwrap()), ("library.books", 5));
+    let absent = |name: &str| tables.table_at(name, &snapshot).unwrap_err().kind();
+    assert_eq!(absent("archive.books"), ErrorKind::NotFound);
+    let dropped = tables.table("archive.books").unwrap();
+    dropped.check().unwrap();
+    tables.drop("archive.books").unwrap();
+    assert_eq!(dropped.check().unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(absent("library.books"), ErrorKind::NotFound);
+}
+
+#[test]
 fn a_table_that_goes_while_a_reader_opens_it_is_no_damage() {
     let dir = tempfile::tempdir().unwrap();
     let tables = Tables::open(&Db::open(dir.path().join("store")).unwrap()).unwrap();
