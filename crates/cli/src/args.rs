@@ -45,7 +45,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Records", &["put", "get", "del", "delete-range", "compare-and-set", "add", "merge", "pop", "scan"]),
     ("In and out", &["load", "dump", "export", "import", "ingest"]),
     ("Files", &["fs", "mount", "serve"]),
-    ("Tables", &["table"]),
+    ("Tables", &["table", "sql"]),
     ("Change feed", &["changes", "cursor", "follow"]),
     ("The store", &["stats", "families", "options", "levels", "compact", "checkpoint", "upgrade"]),
     ("Backups", &["backup", "backups", "restore"]),
@@ -379,6 +379,22 @@ pub(crate) enum Verb {
     /// Keep typed rows in tables: create, insert, select, import, export.
     #[command(subcommand)]
     Table(TableVerb),
+    /// Query tables with SQL, at one snapshot. Only in builds with the feature `sql`.
+    ///
+    /// Tables are KEYSPACE.TABLE: `waxseal -d d sql 'SELECT author, count(*) FROM library.books GROUP BY author'`.
+    /// Names are folded to lower case unless they are in double quotes. `EXPLAIN SELECT ..` prints the ranges that are
+    /// read, `SHOW TABLES` the tables. Statements that change something are refused. Damage ends the query with exit
+    /// code 3. `--json` prints rows as JSON lines.
+    Sql {
+        /// `-` reads it from standard input.
+        query: String,
+        /// The keyspace of tables that are named without one.
+        #[arg(long)]
+        keyspace: Option<String>,
+        /// The memory of sorts, joins and aggregates, in MiB. A query that needs more fails.
+        #[arg(long, value_name = "N", default_value_t = 1024)]
+        memory_mib: usize,
+    },
     /// Mount the files of a store at a directory, until SIGTERM, Ctrl-C or `umount`.
     ///
     /// Changes of a file are committed in one step when it is closed or synced. While the store is mounted, the verbs of

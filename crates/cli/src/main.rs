@@ -33,6 +33,7 @@ mod progress;
 mod records;
 mod registry;
 mod rows;
+mod sql;
 mod stats;
 mod store;
 mod table;
@@ -127,6 +128,7 @@ fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
         Verb::Explain { key } => registry::explain(args, key, output),
         Verb::Lineage { file } => registry::lineage(args, file, output),
         Verb::Fs(verb) => files::run(args, verb, output),
+        Verb::Sql { query, keyspace, memory_mib } => sql::sql(args, query, keyspace.as_deref(), *memory_mib, output),
         Verb::Table(verb) => table::run(args, verb, output),
         Verb::Mount(mount) => files::mount(args, mount, output),
         Verb::Serve(serve) => files::serve(args, serve, output),

@@ -168,6 +168,45 @@ pub(crate) fn value(array: &dyn Array, row: usize, ty: &ColumnType) -> Result<Va
     }
 }
 
+impl Value {
+    /// Returns a value of an array of any field that a column could have, for instance of a query's result. Small
+    /// integers become those of a column.
+    ///
+    /// Errors: `Invalid` for Arrow types that no column has.
+    pub fn from_arrow(field: &Field, array: &dyn Array, row: usize) -> Result<Value> {
+        value(array, row, &column_type(field)?)
+    }
+}
+
+/// Returns the type of a column that holds the values of a field.
+fn column_type(field: &Field) -> Result<ColumnType> {
+    let extension = field.metadata().get(EXTENSION).map(String::as_str);
+    Ok(match (field.data_type(), extension) {
+        (DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View, Some("arrow.json")) => ColumnType::Json,
+        (DataType::FixedSizeBinary(16), Some("arrow.uuid")) => ColumnType::Uuid,
+        (DataType::Boolean, Some("waxseal.empty")) => ColumnType::Empty,
+        (DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View, _) => ColumnType::Text,
+        (DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_), _) => {
+            ColumnType::Bytes
+        }
+        (DataType::Boolean, _) => ColumnType::Bool,
+        (DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::UInt8 | DataType::UInt16, _) => ColumnType::I32,
+        (DataType::UInt32 | DataType::Int64, _) => ColumnType::I64,
+        (DataType::UInt64, _) => ColumnType::U64,
+        (DataType::Float32, _) => ColumnType::F32,
+        (DataType::Float64, _) => ColumnType::F64,
+        (DataType::Decimal128(precision, scale @ 0..), _) => {
+            ColumnType::Decimal { precision: *precision, scale: scale.cast_unsigned() }
+        }
+        (DataType::Date32, _) => ColumnType::Date,
+        (DataType::Timestamp(..), _) => ColumnType::Timestamp,
+        (DataType::List(element) | DataType::LargeList(element), _) => {
+            ColumnType::List(Box::new(column_type(element)?))
+        }
+        (other, _) => return Err(Error::invalid(format!("no column has values of the Arrow type {other}"))),
+    })
+}
+
 fn list(elements: &ArrayRef, ty: &ColumnType) -> Result<Value> {
     let ColumnType::List(element) = ty else { return Value::List(Vec::new()).into_type(ty) };
     let value = |row: usize| match value(elements, row, element)? {

@@ -11,7 +11,7 @@ const STOREYS: &[&[&str]] = &[
     &["waxseal-registry"],
     &["waxseal"],
     &["waxseal-files", "waxseal-table"],
-    &["waxseal-corpus", "waxseal-http", "waxseal-mount", "waxseal-placement", "waxseal-remote"],
+    &["waxseal-corpus", "waxseal-http", "waxseal-mount", "waxseal-placement", "waxseal-remote", "waxseal-sql"],
     &[
         "waxseal-cli",
         "waxseal-ffi",

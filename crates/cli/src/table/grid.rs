@@ -12,13 +12,13 @@ const MEASURED_ROWS: usize = 1000;
 const WIDEST: usize = 60;
 
 /// A column of a grid.
-pub(super) struct GridColumn {
-    pub(super) name: String,
-    pub(super) is_number: bool,
+pub(crate) struct GridColumn {
+    pub(crate) name: String,
+    pub(crate) is_number: bool,
 }
 
 /// Writes rows under a header. The first rows are kept until the widths are known.
-pub(super) struct Grid {
+pub(crate) struct Grid {
     columns: Vec<GridColumn>,
     kept: Vec<Vec<String>>,
     /// Known once the header is written.
@@ -26,12 +26,12 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    pub(super) fn new(columns: Vec<GridColumn>) -> Grid {
+    pub(crate) fn new(columns: Vec<GridColumn>) -> Grid {
         Grid { columns, kept: Vec::new(), widths: None }
     }
 
     /// Adds a row, which has a cell for each column. Cells have no control characters.
-    pub(super) fn row(&mut self, cells: Vec<String>, output: &mut Output) -> Result<(), Failure> {
+    pub(crate) fn row(&mut self, cells: Vec<String>, output: &mut Output) -> Result<(), Failure> {
         if let Some(widths) = &self.widths {
             return self.print(&cells, widths, output);
         }
@@ -40,7 +40,7 @@ impl Grid {
     }
 
     /// Writes the rows that are left.
-    pub(super) fn finish(mut self, output: &mut Output) -> Result<(), Failure> {
+    pub(crate) fn finish(mut self, output: &mut Output) -> Result<(), Failure> {
         if self.widths.is_none() { self.begin(output) } else { Ok(()) }
     }
 

@@ -10,7 +10,7 @@ mod define;
 mod describe;
 mod empty_fields;
 mod export;
-mod grid;
+pub(crate) mod grid;
 mod import;
 mod integrity;
 mod keyspaces;

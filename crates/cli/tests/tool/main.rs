@@ -15,6 +15,8 @@ mod overview;
 mod registry;
 #[cfg(feature = "serve")]
 mod serve;
+#[cfg(feature = "sql")]
+mod sql;
 mod tables;
 mod transcripts;
 

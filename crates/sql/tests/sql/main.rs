@@ -1,0 +1,7 @@
+//! Queries over tables in memory.
+
+mod answers;
+mod faults;
+mod pushdown;
+mod snapshot;
+mod store;
