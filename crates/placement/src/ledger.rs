@@ -75,6 +75,11 @@ impl Ledger {
         Ok(self.nodes.insert_with(node, RowOptions::new().durability(Durability::Sync))?)
     }
 
+    /// Writes the row of a node.
+    pub(crate) fn save_node(&self, node: NodeRow) -> Result<()> {
+        Ok(self.nodes.upsert_with(node, RowOptions::new().durability(Durability::Sync))?)
+    }
+
     /// Returns the ranges of all tables, in the order of tables and keys.
     pub(crate) fn ranges(&self) -> Result<Vec<RangeRow>> {
         rows_of(&self.ranges)

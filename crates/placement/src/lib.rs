@@ -6,7 +6,9 @@
 //! The crate uses the public interfaces of `waxseal` and `waxseal-table` alone. Modules import from lower lines only:
 //!
 //! ```text
+//! decommission     nodes that leave
 //! placement        nodes, tables and owners; the log of the placement
+//! verification     checks of the ranges that a node has left
 //! mover            moves of a range, step by step
 //! routed_table     reads and writes of rows
 //! routed_select    reads of many rows
@@ -23,6 +25,7 @@
 
 mod catch_up;
 mod checkpoint;
+mod decommission;
 mod error;
 mod key_span;
 mod ledger;
@@ -34,7 +37,9 @@ mod records;
 mod routed_select;
 mod routed_table;
 mod routes;
+mod verification;
 
+pub use decommission::Decommissioned;
 pub use error::{Error, ErrorKind, Result};
 pub use key_span::KeySpan;
 pub use move_row::MoveStep;
@@ -42,6 +47,7 @@ pub use placement::{MoveStatus, NodeStatus, Placement, RangeStatus, Splits, Stat
 pub use records::NodeState;
 pub use routed_select::{RoutedRows, RoutedSelect};
 pub use routed_table::RoutedTable;
+pub use verification::Verification;
 
 /// The page of the repository, included so that its examples are compiled and run as doctests.
 #[cfg(doctest)]

@@ -22,6 +22,9 @@ pub(crate) struct Node {
 impl Node {
     /// Opens the store of a node. A store that cannot be opened is an error of the calls that need it.
     pub(crate) fn open(row: &NodeRow, placement: &str, env: &Env, is_read_only: bool) -> Result<Node> {
+        if row.state()? == NodeState::Left {
+            return Node::of(row, Err(has_left(&row.id)));
+        }
         let builder = Db::builder(&row.directory).env(env.clone()).create_if_missing(false);
         let open = || {
             let db = if is_read_only { builder.open_read_only()? } else { builder.open()? };
@@ -47,6 +50,20 @@ impl Node {
             }
         }
         Node::of(row, Ok(Tables::open(&db)?))
+    }
+
+    /// Returns the node in another state.
+    pub(crate) fn in_state(&self, state: NodeState) -> Node {
+        let store = match state {
+            NodeState::Left => Err(has_left(&self.id)),
+            _ => self.store.clone(),
+        };
+        Node { id: self.id.clone(), directory: self.directory.clone(), state, store }
+    }
+
+    /// Returns the node's row.
+    pub(crate) fn row(&self) -> NodeRow {
+        NodeRow::new(&self.id, &self.directory.to_string_lossy(), self.state) // it is Unicode: it was a row before
     }
 
     fn of(row: &NodeRow, store: Result<Tables>) -> Result<Node> {
@@ -86,6 +103,10 @@ impl Node {
             }
         }
     }
+}
+
+fn has_left(node: &str) -> Error {
+    Error::invalid(format!("node {node} has left"))
 }
 
 fn node_identity(placement: &str, node: &str) -> String {

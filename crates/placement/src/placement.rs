@@ -27,7 +27,7 @@ const MAX_ID_BYTES: usize = 255;
 /// Most ranges of a table.
 const MAX_RANGES: u32 = 65_536;
 
-/// Operations on nodes that the log accepts. The placement adds `Node.Join`, and programs the others.
+/// Operations on nodes that the placement logs.
 const NODE_OPERATIONS: [Operation; 3] = [Operation::NODE_JOIN, Operation::NODE_DECOMMISSION, Operation::NODE_VERIFY];
 
 /// The places of tables on several stores. Clones share it and may be used from any thread.
@@ -35,8 +35,8 @@ const NODE_OPERATIONS: [Operation; 3] = [Operation::NODE_JOIN, Operation::NODE_D
 /// The placement is a separate store in its own directory. It opens the stores of all nodes, so one process writes to
 /// all of them. If a node's store cannot be opened, the other nodes remain usable.
 ///
-/// The owners are rows of the tables `placement.nodes` and `placement.ranges` of the placement store, and its log has
-/// every change of them, and `Node.Join` on nodes.
+/// The owners are rows of the tables `placement.nodes` and `placement.ranges` of the placement store. Its log has every
+/// change of them, and `Node.Join`, `Node.Decommission` and `Node.Verify` on nodes.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -57,12 +57,13 @@ const NODE_OPERATIONS: [Operation; 3] = [Operation::NODE_JOIN, Operation::NODE_D
 /// ```
 #[derive(Clone)]
 pub struct Placement {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
-struct Shared {
-    ledger: Ledger,
-    env: Env,
+pub(crate) struct Shared {
+    pub(crate) directory: PathBuf,
+    pub(crate) ledger: Ledger,
+    pub(crate) env: Env,
     is_read_only: bool,
     nodes: RwLock<BTreeMap<String, Arc<Node>>>,
     /// The tables with handles.
@@ -101,7 +102,7 @@ pub struct NodeStatus {
     pub state: NodeState,
     /// The number of ranges that it owns.
     pub ranges: u64,
-    /// Why its store is not open; `None` if it is.
+    /// Why its store is not open; `None` if it is, and for a node that has left.
     pub problem: Option<String>,
 }
 
@@ -150,22 +151,25 @@ impl Placement {
         for operation in NODE_OPERATIONS {
             register(&registry, Target::Cluster, Some(operation))?;
         }
-        Placement::of(ledger, env, false)
+        Placement::of(directory.as_ref(), ledger, env, false)
     }
 
     /// Opens a placement for its [`status`](Placement::status), also beside the process that writes.
     pub fn open_read_only(directory: impl AsRef<Path>) -> Result<Placement> {
         let env = Env::real();
-        Placement::of(Ledger::open_read_only(directory.as_ref(), &env)?, &env, true)
+        let ledger = Ledger::open_read_only(directory.as_ref(), &env)?;
+        Placement::of(directory.as_ref(), ledger, &env, true)
     }
 
-    fn of(ledger: Ledger, env: &Env, is_read_only: bool) -> Result<Placement> {
+    fn of(directory: &Path, ledger: Ledger, env: &Env, is_read_only: bool) -> Result<Placement> {
         let mut nodes = BTreeMap::new();
         for row in ledger.nodes()? {
             nodes.insert(row.id.clone(), Arc::new(Node::open(&row, &ledger.id, env, is_read_only)?));
         }
         let (nodes, routes, changing) = (RwLock::new(nodes), Mutex::default(), Mutex::default());
-        Ok(Placement { shared: Arc::new(Shared { ledger, env: env.clone(), is_read_only, nodes, routes, changing }) })
+        let (directory, env) = (directory.to_owned(), env.clone());
+        let shared = Shared { directory, ledger, env, is_read_only, nodes, routes, changing };
+        Ok(Placement { shared: Arc::new(shared) })
     }
 
     /// Returns the registry and the log of the placement store.
@@ -195,7 +199,7 @@ impl Placement {
         let directory = absolute(given).ok().and_then(|path| path.to_str().map(str::to_owned));
         let directory =
             directory.ok_or_else(|| Error::invalid(format!("{given:?} is no Unicode name of a directory")))?;
-        let row = NodeRow { id: id.to_owned(), directory, state: NodeState::Live.word().to_owned() };
+        let row = NodeRow::new(id, &directory, NodeState::Live);
         let node = Node::join(&row, &shared.ledger.id, &shared.env)?;
         for name in self.placed_tables()? {
             node.create_table(&name, &self.routes(&name)?.schema)?;
@@ -203,8 +207,7 @@ impl Placement {
         let joined = Payload::new().with(Field::Setting(("directory".to_owned(), row.directory.clone())));
         shared.ledger.add_node(row)?;
         self.registry().log_add(Target::Node(id.to_owned()), Operation::NODE_JOIN, None, joined)?;
-        let mut nodes = shared.nodes.write().unwrap_or_else(PoisonError::into_inner);
-        nodes.insert(id.to_owned(), Arc::new(node));
+        self.replace_node(node);
         Ok(())
     }
 
@@ -216,7 +219,7 @@ impl Placement {
     pub fn create_table(&self, name: &str, schema: Schema, splits: &Splits) -> Result<RoutedTable> {
         let _changing = self.begin_change()?;
         self.check_new(name, &schema)?;
-        let nodes: Vec<Arc<Node>> = self.nodes().values().cloned().collect();
+        let nodes: Vec<Arc<Node>> = self.live_nodes();
         let Some(first) = nodes.first() else {
             return Err(Error::invalid("the placement has no node: add one first"));
         };
@@ -239,7 +242,7 @@ impl Placement {
         let schema = owner.tables()?.table(name)?.schema()?;
         self.check_new(name, &schema)?;
         let spans = spans(owner.tables()?, name, splits)?;
-        for node in self.nodes().values().filter(|node| node.id != owner.id) {
+        for node in self.live_nodes().iter().filter(|node| node.id != owner.id) {
             node.create_table(name, &schema)?;
         }
         let ranges: Vec<RangeRow> = spans.into_iter().map(|span| RangeRow::new(&span, &owner.id)).collect();
@@ -289,7 +292,9 @@ impl Placement {
         let _changing = self.begin_change()?;
         let range = self.shared.ledger.ranges()?.into_iter().find(|range| range.span().is_ok_and(|own| own == *span));
         let range = range.ok_or_else(|| Error::not_found(format!("there is no range {span}")))?;
-        self.node(to)?;
+        if self.node(to)?.state != NodeState::Live {
+            return Err(Error::invalid(format!("node {to} leaves or has left")));
+        }
         let under_way = self.unfinished()?.into_iter().find(|row| row.span().is_ok_and(|own| own == *span));
         match under_way {
             Some(row) if row.destination == to => self.run_move(row),
@@ -311,13 +316,13 @@ impl Placement {
         self.shared.ledger.moves()?.iter().map(MoveStatus::of).collect()
     }
 
-    fn unfinished(&self) -> Result<Vec<MoveRow>> {
+    pub(crate) fn unfinished(&self) -> Result<Vec<MoveRow>> {
         let mut rows = self.shared.ledger.moves()?;
         rows.retain(|row| row.step().is_ok_and(|step| step != MoveStep::Done));
         Ok(rows)
     }
 
-    fn run_move(&self, row: MoveRow) -> Result<MoveStatus> {
+    pub(crate) fn run_move(&self, row: MoveRow) -> Result<MoveStatus> {
         let (ledger, env, span) = (&self.shared.ledger, &self.shared.env, row.span()?);
         let (source, destination) = (self.node(&row.source)?, self.node(&row.destination)?);
         let routes = self.routes(&span.table)?;
@@ -336,7 +341,7 @@ impl Placement {
             directory: node.directory.clone(),
             state: node.state,
             ranges: ranges.iter().filter(|range| range.owner == node.id).count() as u64,
-            problem: node.tables().err().map(|error| error.to_string()),
+            problem: node.tables().err().filter(|_| node.state != NodeState::Left).map(|error| error.to_string()),
         };
         let nodes = self.nodes().values().map(node).collect();
         let range = |range: &RangeRow| Ok(RangeStatus { span: range.span()?, owner: range.owner.clone() });
@@ -344,18 +349,29 @@ impl Placement {
     }
 
     /// Begins a change of nodes or owners; changes run one after the other.
-    fn begin_change(&self) -> Result<MutexGuard<'_, ()>> {
+    pub(crate) fn begin_change(&self) -> Result<MutexGuard<'_, ()>> {
         match self.shared.is_read_only {
             true => Err(Error::invalid("the placement is open for reading only")),
             false => Ok(lock(&self.shared.changing)),
         }
     }
 
-    fn nodes(&self) -> RwLockReadGuard<'_, BTreeMap<String, Arc<Node>>> {
+    pub(crate) fn nodes(&self) -> RwLockReadGuard<'_, BTreeMap<String, Arc<Node>>> {
         self.shared.nodes.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn node(&self, id: &str) -> Result<Arc<Node>> {
+    /// Returns the nodes that may own ranges.
+    pub(crate) fn live_nodes(&self) -> Vec<Arc<Node>> {
+        self.nodes().values().filter(|node| node.state == NodeState::Live).cloned().collect()
+    }
+
+    /// Makes a node known to this process, in place of the one with the same id.
+    pub(crate) fn replace_node(&self, node: Node) {
+        let mut nodes = self.shared.nodes.write().unwrap_or_else(PoisonError::into_inner);
+        nodes.insert(node.id.clone(), Arc::new(node));
+    }
+
+    pub(crate) fn node(&self, id: &str) -> Result<Arc<Node>> {
         let found = self.nodes().get(id).cloned();
         found.ok_or_else(|| Error::not_found(format!("the placement has no node {id}")))
     }
@@ -386,6 +402,11 @@ impl Placement {
 }
 
 impl MoveStatus {
+    /// Returns true if the move has taken its last step.
+    pub fn is_done(&self) -> bool {
+        self.step == MoveStep::Done
+    }
+
     fn of(row: &MoveRow) -> Result<MoveStatus> {
         Ok(MoveStatus {
             number: row.number,

@@ -11,15 +11,21 @@ use crate::key_span::{KeySpan, hex, unhex};
 pub enum NodeState {
     /// The node may own ranges.
     Live,
+    /// The ranges of the node are being moved to other nodes.
+    Leaving,
+    /// The node has left. Its store is not opened.
+    Left,
 }
 
 impl NodeState {
-    const ALL: [NodeState; 1] = [NodeState::Live];
+    const ALL: [NodeState; 3] = [NodeState::Live, NodeState::Leaving, NodeState::Left];
 
-    /// Returns the state's word: `live`.
+    /// Returns the state's word: `live`, `leaving` or `left`.
     pub fn word(self) -> &'static str {
         match self {
             NodeState::Live => "live",
+            NodeState::Leaving => "leaving",
+            NodeState::Left => "left",
         }
     }
 
@@ -35,10 +41,14 @@ pub(crate) struct NodeRow {
     #[column(partition_key)]
     pub(crate) id: String,
     pub(crate) directory: String,
-    pub(crate) state: String,
+    state: String,
 }
 
 impl NodeRow {
+    pub(crate) fn new(id: &str, directory: &str, state: NodeState) -> NodeRow {
+        NodeRow { id: id.to_owned(), directory: directory.to_owned(), state: state.word().to_owned() }
+    }
+
     pub(crate) fn state(&self) -> Result<NodeState> {
         NodeState::parse(&self.state).map_err(|error| error.about(format!("node {}", self.id)))
     }

@@ -12,8 +12,6 @@ use crate::node::Node;
 pub(crate) struct Routes {
     pub(crate) table: String,
     pub(crate) schema: Schema,
-    /// Encodes keys; any node's table does.
-    keys: Table,
     /// In the order of their keys, without gaps.
     routes: Vec<Arc<Route>>,
 }
@@ -81,23 +79,26 @@ impl Routes {
         for (_, node) in &ranges {
             match node.tables().and_then(|tables| Ok(tables.table(table)?)) {
                 Err(error) => failure = error,
-                Ok(keys) => {
-                    let schema = keys.schema()?;
+                Ok(table_of_node) => {
+                    let schema = table_of_node.schema()?;
                     let route = |(span, node): (KeySpan, Arc<Node>)| {
                         let of_node = node.table(table, &schema);
                         Route { span, writing: RwLock::default(), owner: RwLock::new(Owner::new(node, of_node)) }
                     };
                     let routes = ranges.into_iter().map(|range| Arc::new(route(range))).collect();
-                    return Ok(Routes { table: table.to_owned(), schema, keys, routes });
+                    return Ok(Routes { table: table.to_owned(), schema, routes });
                 }
             }
         }
         Err(failure)
     }
 
-    /// Returns the beginning of the keys that have these values.
+    /// Returns the beginning of the keys that have these values. All nodes encode keys in the same way. Errors: that of
+    /// the first range if no owner's store is open.
     pub(crate) fn encoded_key(&self, key: impl IntoKey) -> Result<Vec<u8>> {
-        Ok(self.keys.encoded_key(key)?)
+        let owners = || self.routes.iter().map(|route| route.owner());
+        let open = owners().find(|owner| owner.table().is_ok()).unwrap_or_else(|| self.routes[0].owner());
+        Ok(open.table()?.encoded_key(key)?)
     }
 
     /// Returns the range of an encoded key.
