@@ -13,6 +13,7 @@ use crate::expiry::ExpiryArgs;
 use crate::failure::Failure;
 use crate::format::{Format, by_extension};
 use crate::fs_verbs::FsVerb;
+use crate::node_verbs::NodeVerb;
 use crate::table_verbs::TableVerb;
 
 /// Look into a Waxseal store, change it, move data in and out.
@@ -45,7 +46,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Records", &["put", "get", "del", "delete-range", "compare-and-set", "add", "merge", "pop", "scan"]),
     ("In and out", &["load", "dump", "export", "import", "ingest"]),
     ("Files", &["fs", "mount", "serve"]),
-    ("Tables", &["table", "sql"]),
+    ("Tables", &["table", "sql", "node"]),
     ("Change feed", &["changes", "cursor", "follow"]),
     ("The store", &["stats", "families", "options", "levels", "compact", "checkpoint", "upgrade"]),
     ("Backups", &["backup", "backups", "restore"]),
@@ -395,6 +396,9 @@ pub(crate) enum Verb {
         #[arg(long, value_name = "N", default_value_t = 1024)]
         memory_mib: usize,
     },
+    /// Spread tables over several stores: add a node, print owners, move ranges away, check it.
+    #[command(subcommand)]
+    Node(NodeVerb),
     /// Mount the files of a store at a directory, until SIGTERM, Ctrl-C or `umount`.
     ///
     /// Changes of a file are committed in one step when it is closed or synced. While the store is mounted, the verbs of

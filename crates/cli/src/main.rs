@@ -26,6 +26,8 @@ mod fs_verbs;
 mod levels;
 mod log;
 mod manual;
+mod node;
+mod node_verbs;
 mod options;
 mod output;
 mod payload;
@@ -130,6 +132,7 @@ fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
         Verb::Fs(verb) => files::run(args, verb, output),
         Verb::Sql { query, keyspace, memory_mib } => sql::sql(args, query, keyspace.as_deref(), *memory_mib, output),
         Verb::Table(verb) => table::run(args, verb, output),
+        Verb::Node(verb) => node::run(args, verb, output),
         Verb::Mount(mount) => files::mount(args, mount, output),
         Verb::Serve(serve) => files::serve(args, serve, output),
         Verb::Tour(options) => tour::run(options, output),

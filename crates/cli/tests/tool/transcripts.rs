@@ -58,11 +58,17 @@ fn the_tool_answers_as_written_down() {
     golden::run("scripts", || tempfile::tempdir().unwrap(), |home, lines| step(home.path(), lines));
 }
 
-/// The commands of a page and what they print, as `waxseal table` users read them, one after the other. Those of SQL
-/// need the feature.
+/// The commands of pages and what they print, as users of `waxseal table`, `node` and `sql` read them. Those of SQL need
+/// the feature.
 #[test]
-fn the_page_of_tables_is_true() {
-    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/tables.md")).unwrap();
+fn the_pages_of_tables_are_true() {
+    for page in ["tables.md", "moves.md"] {
+        check_page(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page));
+    }
+}
+
+fn check_page(page: &Path) {
+    let page = fs::read_to_string(page).unwrap();
     let blocks = page.split("```console\n").skip(1).filter_map(|rest| rest.split("```").next());
     let block: String = blocks.filter(|block| cfg!(feature = "sql") || !block.contains("$ waxseal sql")).collect();
     let home = tempfile::tempdir().unwrap();
