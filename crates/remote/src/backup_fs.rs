@@ -89,7 +89,7 @@ impl BackupFs {
         if name.starts_with(DESCRIPTION_PREFIX) {
             return self.create_description(spool, name);
         }
-        let length = spool.len()?;
+        let length = spool.len();
         let mut upload = Upload::begin(self.directory(), name)?.expecting(length);
         let mut hash = Xxh3::new();
         spool.each(|piece| {
@@ -134,13 +134,13 @@ impl Fs for BackupFs {
         match how {
             Open::Read => {
                 let download = Download::open(self.directory(), name)?;
-                Ok(Arc::new(Stored { length: download.entry().size, download: Mutex::new(download), fs: self.clone() }))
+                let content = Content::Object { length: download.entry().size, download: Mutex::new(download) };
+                Ok(Arc::new(BackupFile { fs: self.clone(), content }))
             }
             Open::Create | Open::CreateMode(_) => {
-                let spool =
-                    Arc::new(Spool { file: tempfile::tempfile()?, written: Mutex::default(), fs: self.clone() });
+                let spool = Arc::new(Spool { file: tempfile::tempfile()?, written: Mutex::default() });
                 lock(&self.shared.unfinished).insert(path.to_owned(), Arc::clone(&spool));
-                Ok(spool)
+                Ok(Arc::new(BackupFile { fs: self.clone(), content: Content::Unfinished(spool) }))
             }
             Open::Write => Err(io::ErrorKind::Unsupported.into()),
         }
@@ -220,30 +220,51 @@ impl Fs for BackupFs {
     }
 }
 
-/// An object that is read.
+/// A file of the directory. The engine reads objects at any place, and writes files once from start to end; everything
+/// else is refused.
 #[derive(Debug)]
-struct Stored {
-    length: u64,
-    download: Mutex<Download>,
+struct BackupFile {
     fs: BackupFs,
+    content: Content,
 }
 
-impl File for Stored {
+#[derive(Debug)]
+enum Content {
+    Object { length: u64, download: Mutex<Download> },
+    Unfinished(Arc<Spool>),
+}
+
+impl File for BackupFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.fs.keep_lease(false)?;
-        lock(&self.download).read_at(buffer, offset)
+        match &self.content {
+            Content::Object { download, .. } => {
+                self.fs.keep_lease(false)?;
+                lock(download).read_at(buffer, offset)
+            }
+            Content::Unfinished(spool) => spool.read_at(buffer, offset),
+        }
     }
 
-    fn write_at(&self, _: &[u8], _: u64) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        match &self.content {
+            Content::Object { .. } => Err(io::ErrorKind::Unsupported.into()),
+            Content::Unfinished(spool) => {
+                self.fs.keep_lease(false)?;
+                spool.write_at(bytes, offset)
+            }
+        }
     }
 
+    /// Nothing is durable before the upload.
     fn sync_data(&self) -> io::Result<()> {
         Ok(())
     }
 
     fn len(&self) -> io::Result<u64> {
-        Ok(self.length)
+        match &self.content {
+            Content::Object { length, .. } => Ok(*length),
+            Content::Unfinished(spool) => Ok(spool.len()),
+        }
     }
 
     fn set_len(&self, _: u64) -> io::Result<()> {
@@ -264,7 +285,6 @@ impl File for Stored {
 struct Spool {
     file: LocalFile,
     written: Mutex<Written>,
-    fs: BackupFs,
 }
 
 #[derive(Default)]
@@ -280,9 +300,36 @@ impl std::fmt::Debug for Written {
 }
 
 impl Spool {
+    fn len(&self) -> u64 {
+        lock(&self.written).length
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match self.file.read_at(&mut buffer[filled..], offset + filled as u64)? {
+                0 => break,
+                count => filled += count,
+            }
+        }
+        Ok(filled)
+    }
+
+    /// Errors: `InvalidInput` for a write at another place than the end.
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let mut written = lock(&self.written);
+        if offset != written.length {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        self.file.write_all_at(bytes, offset)?;
+        written.hash.update(bytes);
+        written.length += bytes.len() as u64;
+        Ok(())
+    }
+
     /// Passes the content in pieces.
     fn each(&self, mut take: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
-        let length = self.len()?;
+        let length = self.len();
         let (mut buffer, mut at) = (vec![0; length.min(PART_BYTES as u64) as usize], 0);
         while at < length {
             let piece = &mut buffer[..(length - at).min(PART_BYTES as u64) as usize];
@@ -302,53 +349,6 @@ impl Spool {
                 Err(io::Error::new(io::ErrorKind::InvalidData, what))
             }
         }
-    }
-}
-
-impl File for Spool {
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        let mut filled = 0;
-        while filled < buffer.len() {
-            match self.file.read_at(&mut buffer[filled..], offset + filled as u64)? {
-                0 => break,
-                count => filled += count,
-            }
-        }
-        Ok(filled)
-    }
-
-    /// Errors: `InvalidInput` for a write at another place than the end.
-    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.fs.keep_lease(false)?;
-        let mut written = lock(&self.written);
-        if offset != written.length {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        self.file.write_all_at(bytes, offset)?;
-        written.hash.update(bytes);
-        written.length += bytes.len() as u64;
-        Ok(())
-    }
-
-    /// Nothing is durable before the upload.
-    fn sync_data(&self) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn len(&self) -> io::Result<u64> {
-        Ok(lock(&self.written).length)
-    }
-
-    fn set_len(&self, _: u64) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    fn allocate(&self, _: u64) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    fn map(&self, _: usize) -> io::Result<Option<Arc<dyn Mapped>>> {
-        Ok(None)
     }
 }
 
