@@ -147,7 +147,7 @@ pub(super) fn check_kind(from: &dyn Tree, node: &Node) -> Result<(), Failure> {
     }
 }
 
-/// Copies one entry. A directory that exists stays. `make_room` is called once the content is at hand, before the entry
+/// Copies one entry. A directory that exists stays; where entries have names only, none is looked for. `make_room` is called once the content is at hand, before the entry
 /// gets its name. Returns the failure of the extended attributes that the copy does not have.
 pub(super) fn copy_entry(
     from: &dyn Tree,
@@ -162,9 +162,9 @@ pub(super) fn copy_entry(
     match node.kind {
         Some(FileKind::Directory) => {
             make_room()?;
-            match find(to, path)? {
-                Some(other) if other.is_directory() => {}
-                _ => to.mkdir(path, Some(node))?,
+            let exists = to.has_names_only() || find(to, path)?.is_some_and(|other| other.is_directory());
+            if !exists {
+                to.mkdir(path, Some(node))?;
             }
         }
         Some(FileKind::Link) => {
@@ -331,5 +331,131 @@ impl Copied {
             (_, true) => Exit::Corruption,
             (_, false) => Exit::CheckFailed,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::{Cell, RefCell};
+    use std::rc::Rc;
+
+    use waxseal::Db;
+    use waxseal_files::FileStore;
+
+    use super::super::stored::StoredTree;
+    use super::super::tree::{Nodes, Sink, Xattrs};
+    use super::*;
+
+    /// Path and content.
+    type Object = (Vec<u8>, Vec<u8>);
+
+    /// Names and contents in memory. It counts the calls that are requests in an object store.
+    #[derive(Default)]
+    struct Names {
+        objects: Rc<RefCell<Vec<Object>>>,
+        requests: Cell<u32>,
+    }
+
+    struct NamesSink {
+        object: Object,
+        objects: Rc<RefCell<Vec<Object>>>,
+    }
+
+    impl Names {
+        fn request<T>(&self) -> Result<T, Failure> {
+            self.requests.set(self.requests.get() + 1);
+            Err(Failure::new(Exit::NotFound, "not found"))
+        }
+    }
+
+    impl Tree for Names {
+        fn store(&self) -> Option<&FileStore> {
+            None
+        }
+        fn beside(&self) -> Option<Box<dyn Tree>> {
+            None
+        }
+        fn has_names_only(&self) -> bool {
+            true
+        }
+        fn show(&self, path: &[u8]) -> String {
+            text::escape(path)
+        }
+        fn stat(&self, _: &[u8]) -> Result<Node, Failure> {
+            self.request()
+        }
+        fn list(&self, _: &[u8]) -> Result<Nodes, Failure> {
+            self.request()
+        }
+        fn walk(&self, _: &[u8]) -> Result<Nodes, Failure> {
+            self.request()
+        }
+        fn open<'a>(&'a self, _: &'a Node) -> Result<Box<dyn OpenNode + 'a>, Failure> {
+            self.request()
+        }
+        fn read_link(&self, _: &[u8]) -> Result<Vec<u8>, Failure> {
+            self.request()
+        }
+        fn write(&self, path: &[u8], _: Option<&Node>) -> Result<Box<dyn Sink>, Failure> {
+            self.requests.set(self.requests.get() + 1);
+            Ok(Box::new(NamesSink { object: (path.to_vec(), Vec::new()), objects: Rc::clone(&self.objects) }))
+        }
+        fn mkdir(&self, _: &[u8], _: Option<&Node>) -> Result<(), Failure> {
+            self.request()
+        }
+        fn symlink(&self, _: &[u8], _: &[u8], _: &Node) -> Result<(), Failure> {
+            self.request()
+        }
+        fn set_xattrs(&self, _: &[u8], _: &Xattrs) -> Result<(), Failure> {
+            Ok(())
+        }
+        fn set_mode(&self, _: &[u8], _: u32) -> Result<(), Failure> {
+            self.request()
+        }
+        fn remove(&self, _: &[u8]) -> Result<(), Failure> {
+            self.request()
+        }
+        fn remove_tree(&self, _: &[u8]) -> Result<(), Failure> {
+            self.request()
+        }
+        fn rename(&self, _: &[u8], _: &[u8]) -> Result<(), Failure> {
+            self.request()
+        }
+        fn finish(&self) -> Result<(), Failure> {
+            Ok(())
+        }
+    }
+
+    impl Sink for NamesSink {
+        fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+            self.object.1.extend_from_slice(bytes);
+            Ok(())
+        }
+        fn skip(&mut self, bytes: u64) -> Result<(), Failure> {
+            Part::Hole(bytes).each(|zeros| self.write(zeros))
+        }
+        fn set_xattrs(&mut self, _: &Xattrs) -> Result<(), Failure> {
+            Ok(())
+        }
+        fn finish(self: Box<Self>) -> Result<(), Failure> {
+            self.objects.borrow_mut().push(self.object);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_directory_costs_an_object_store_no_request() {
+        let files = FileStore::open(&Db::memory().unwrap(), "files").unwrap();
+        files.create_dir_all("tree/a/b/c").unwrap();
+        files.create_dir_all("tree/d").unwrap();
+        files.write("tree/a/b/c/file", b"content").unwrap();
+        let (from, to) = (StoredTree::new(files, "waxseal://store".to_owned()), Names::default());
+        for node in from.walk(b"tree").unwrap() {
+            let node = node.unwrap();
+            let left = copy_entry(&from, &node, &to, &node.path, || Ok(())).unwrap();
+            assert!(left.is_none());
+        }
+        assert_eq!(to.requests.get(), 1, "of the file alone");
+        assert_eq!(*to.objects.borrow(), [(b"tree/a/b/c/file".to_vec(), b"content".to_vec())]);
     }
 }
