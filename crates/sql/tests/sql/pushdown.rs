@@ -5,6 +5,9 @@ use waxseal_table::{ColumnType, Index, Row};
 
 use crate::store::{Book, DAMAGED, books, fill, memory, rows, scan_of, schema};
 
+/// A condition of SQL, and whether it holds for a row.
+type Condition<T> = (&'static str, fn(&T) -> bool);
+
 #[test]
 fn comparisons_narrow_the_range_of_a_scan() {
     let tables = memory();
@@ -48,7 +51,7 @@ fn comparisons_narrow_the_range_of_a_scan() {
 
 #[test]
 fn rows_outside_of_the_range_are_not_read() {
-    let conditions: &[(&str, fn(&Row) -> bool)] = &[
+    let conditions: &[Condition<Row>] = &[
         ("author = 'Eliot' AND year BETWEEN 1810 AND 1812", |row| {
             text(row, "author") == Some("Eliot") && (1810..=1812).contains(&number(row, "year").unwrap())
         }),
@@ -88,7 +91,7 @@ fn a_query_returns_the_rows_of_a_plain_evaluation() {
     let tables = memory();
     for (name, schema) in [("library.books", schema()), ("library.hashed", schema().hashed())] {
         fill(&tables, name, schema);
-        let conditions: &[(&str, fn(&Book) -> bool)] = &[
+        let conditions: &[Condition<Book>] = &[
             ("author = 'Eliot'", |book| book.0 == "Eliot"),
             ("author > 'Eliot'", |book| book.0 > "Eliot"),
             ("author <= 'Eliot'", |book| book.0 <= "Eliot"),
