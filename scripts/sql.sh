@@ -17,9 +17,10 @@ export CARGO_INCREMENTAL=0
 choice=(--locked --profile sql -p waxseal-sql -p waxseal-table -p waxseal-cli)
 choice+=(--features waxseal-sql/datafusion,waxseal-cli/sql,waxseal-cli/arrow)
 
-# with_duckdb SCRIPT ARGS..: runs a script with the tool and DuckDB.
+# with_duckdb SCRIPT ARGS..: runs a script with the tool and DuckDB. The tool is built with its test: `cargo build` has
+# other features of some crates, so that it would compile DataFusion again.
 with_duckdb() {
-    cargo build --quiet "${choice[@]}" --bin waxseal
+    cargo test --quiet "${choice[@]}" --test tool --no-run
     if [[ ! -x target/tpch/venv/bin/python ]]; then
         python3 -m venv target/tpch/venv
         target/tpch/venv/bin/pip install --quiet duckdb==1.5.5 duckdb-extension-tpch==1.5.5
