@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use waxseal_lsm::batch::Batch;
 use waxseal_lsm::db::{At, Db, Family, OldestSeqnos, Parts, Precondition};
@@ -42,20 +42,21 @@ fn open_on_hook(sim: &SimFs, dir: &Path, settings: Settings, hook: &FailOnce) ->
 }
 
 /// Counts down the calls of four kinds, two of them for log segments. The call at which a count is 0 fails. A rename
-/// takes effect before it fails.
+/// takes effect before it fails. While `tables_stay` is set, each removal of a table fails.
 #[derive(Clone, Debug)]
 struct FailOnce {
     segment_syncs: Arc<AtomicI64>,
     segment_removals: Arc<AtomicI64>,
     manifest_removals: Arc<AtomicI64>,
     renames: Arc<AtomicI64>,
+    tables_stay: Arc<AtomicBool>,
 }
 
 impl Default for FailOnce {
     fn default() -> FailOnce {
         let [segment_syncs, segment_removals, manifest_removals, renames] =
             [(); 4].map(|()| Arc::new(AtomicI64::new(-1)));
-        FailOnce { segment_syncs, segment_removals, manifest_removals, renames }
+        FailOnce { segment_syncs, segment_removals, manifest_removals, renames, tables_stay: Arc::default() }
     }
 }
 
@@ -65,6 +66,10 @@ fn is_segment(path: &Path) -> bool {
 
 fn is_manifest(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"MANIFEST-"))
+}
+
+fn is_table(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "tbl")
 }
 
 fn count_down(calls: &AtomicI64) -> io::Result<()> {
@@ -83,6 +88,9 @@ impl FsHook for FailOnce {
         match path {
             path if is_segment(path) => count_down(&self.segment_removals),
             path if is_manifest(path) => count_down(&self.manifest_removals),
+            path if is_table(path) && self.tables_stay.load(Ordering::Relaxed) => {
+                Err(io::ErrorKind::PermissionDenied.into())
+            }
             _ => Ok(()),
         }
     }
@@ -683,6 +691,66 @@ fn a_busy_store_tries_again_to_remove_segments() {
     }
     assert!(was_left);
     assert_ne!(db.oldest_seqnos().unwrap().log, Some(0));
+}
+
+/// Makes a store whose compactions have replaced all tables of before.
+fn with_replaced_tables(db: &Db, replaces: impl FnOnce()) -> Seqno {
+    let mut last = 0;
+    db.keep_log_for("copy", None).unwrap(); // the log gives no room back
+    for _ in 0..2 {
+        (0..100).for_each(|n| put_marked(db, n, 400, &mut last));
+        db.flush().unwrap();
+    }
+    replaces();
+    db.compact(&default(db), &ALL).unwrap();
+    last
+}
+
+/// Puts and flushes records until a flush finds no room on the disk.
+fn fill_disk(sim: &SimFs, db: &Db, mut last: Seqno) {
+    for _ in 0..20 {
+        sim.set_free_space(None);
+        (0..20).for_each(|n| put_marked(db, n, 400, &mut last));
+        sim.set_free_space(Some(0));
+        if let Err(error) = db.flush() {
+            return assert!(error.is_out_of_space(), "{error}");
+        }
+    }
+    panic!("the disk never fills up");
+}
+
+/// A flush on a full disk needs room that only files have whose removal failed before.
+#[test]
+fn a_flush_on_a_full_disk_tries_again_to_remove_files() {
+    let (sim, dir) = sim(27);
+    let (db, hook) = open_hooked(&sim, &dir, settings());
+    let last = with_replaced_tables(&db, || hook.tables_stay.store(true, Ordering::Relaxed));
+    let current: Vec<String> = db.tables(&default(&db)).unwrap().iter().map(|table| table.name()).collect();
+    let on_disk = || named(&sim, &dir, ".tbl");
+    let left: Vec<String> = on_disk().into_iter().filter(|name| !current.contains(name)).collect();
+    assert!(!left.is_empty());
+    fill_disk(&sim, &db, last);
+    assert!(db.flush().unwrap_err().is_out_of_space());
+    hook.tables_stay.store(false, Ordering::Relaxed);
+    db.flush().unwrap();
+    assert!(left.iter().all(|name| !on_disk().contains(name)));
+    assert_eq!(db.oldest_seqnos().unwrap().memtables, None);
+}
+
+/// A flush of the background that lacks room is repeated after files were removed that a reader has released.
+#[test]
+fn a_flush_on_a_full_disk_is_repeated_after_obsolete_files_are_removed() {
+    let (sim, dir) = sim(28);
+    let without_compactions = CfOptions { level0_tables: 64, ..family_options() };
+    let parts = Parts { families: vec![("default".into(), without_compactions)], ..parts(sim.env(28)) };
+    let db = Db::open(&dir, settings(), parts).unwrap();
+    let mut cursor = None;
+    let last = with_replaced_tables(&db, || cursor = Some(db.cursor(&default(&db), At::Latest, ALL).unwrap()));
+    fill_disk(&sim, &db, last);
+    let is_flushed = || (0..5).all(|_| db.step().is_ok()) && db.oldest_seqnos().unwrap().memtables.is_none();
+    assert!(!is_flushed());
+    drop(cursor);
+    assert!(is_flushed());
 }
 
 fn manifests(sim: &SimFs, dir: &Path) -> usize {
