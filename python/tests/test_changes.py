@@ -43,7 +43,25 @@ def test_changes_are_whole_commits_with_seals(path):
         assert [c.family for c in changes] == 4 * ["default"] + 2 * ["users"]
         assert changes[0].seal == waxseal.seal_of(b"a", b"1") and changes[5].seal is None
         assert changes[4].expires == until and changes[0].expires is None
-        assert {c.order for c in changes} == {changes[0].order}
+        assert {c.order for c in changes} == {"wax.bytewise"}
+
+
+def test_changes_tell_who_wrote(path):
+    with waxseal.open(path) as db:
+        users, sums = db.create_family("users"), db.create_family("sums", merge_operator=("append", b","))
+        changes = db.changes_since(db.change_position(), durable=False)
+        sums.merge(b"k", b"m")
+        db.session("alice").register("users", "Row.Update")
+        db.session("alice").family("users")[b"john"] = b"33"
+        users[b"jane"] = b"34"
+        merged, *_, john, jane = (change for change in changes if change.family in ("users", "sums"))
+        assert (merged.operation, merged.key, merged.value, merged.session) == ("merge", b"k", b"m", None)
+        assert 0 < merged.seqno < john.seqno < jane.seqno
+        assert john.key == b"john" and john.session and john.session != jane.session
+        db.checkpoint(path + "-copy")
+        at = db.change_position()
+    with waxseal.open(path + "-copy") as copy:
+        assert copy.change_branch() == at
 
 
 def test_a_follower_has_the_digest_of_its_source(path):

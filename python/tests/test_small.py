@@ -242,8 +242,12 @@ def test_tables_are_found_by_their_properties(path):
         db.flush()
         assert (found(b"1"), found(b"3")) == ([b"a", b"c"], [b"c"])
         users.compact_files([table.number for table in users.files_with("versions", b"1")])
-        users.compact_with("versions", b"3")
-        assert users[b"a"] == b"1 x"
+        users[b"c"] = b"3"
+        db.flush()
+        before = {table.number for table in users.files_with("versions", b"2")}
+        users.compact_with("versions", b"2")
+        assert before.isdisjoint(table.number for table in users.tables())
+        assert (found(b"2"), users[b"a"], users[b"b"]) == ([b"b"], b"1 x", b"2 y")
         for wrong in ({"versions": 7}, {7: versions}):
             with pytest.raises(TypeError):
                 db.create_family("wrong", table_properties=wrong)

@@ -30,6 +30,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
+use waxseal::{CfOptions, Db, TableProperty};
 
 struct Tool {
     dir: TempDir,
@@ -205,6 +206,25 @@ fn chosen_tables_are_compacted() {
     assert!(!tables().contains(&before[0]), "{:?}", tables());
     assert_ne!(tool.code(&["compact", "--with", "columns"]), 0, "no item");
     assert_eq!(tool.text(&["get", "key"]), "value");
+    // Of tables with the property, only those with the item are compacted.
+    let columns = TableProperty::new("columns", |_, value, add| {
+        add(value);
+        Ok(())
+    });
+    let db = Db::open(tool.path("store")).unwrap();
+    let options = CfOptions { table_properties: vec![columns], ..CfOptions::default() };
+    let rows = db.create_column_family("rows", options).unwrap();
+    for (key, value) in [("a", "x"), ("b", "columns")] {
+        rows.put(key, value).unwrap();
+        db.flush().unwrap();
+    }
+    let of = |item: &str| rows.files_with("columns", item).unwrap()[0].number.to_string();
+    let (x, other) = (of("x"), of("columns"));
+    drop(rows);
+    db.close().unwrap();
+    tool.ok(&["--cf", "rows", "compact", "--with", "columns=x"]);
+    let left = tables();
+    assert!(!left.contains(&x) && left.contains(&other), "{x} {other} {left:?}");
 }
 
 /// A table that the operating system does not give is told apart from one that is damaged: a link to itself cannot be
