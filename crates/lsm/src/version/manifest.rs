@@ -114,14 +114,12 @@ impl Manifest {
     }
 
     /// Continues after a recovery: begins a new manifest with the recovered state and one edit with the results of the
-    /// recovery, and moves CURRENT to it (I16). Until that moment the store is unchanged; after it the old manifest is
-    /// removed. If that fails, the caller tries again. `number` must be at least `RecoveredManifest::next_file`.
+    /// recovery, and moves CURRENT to it (I16). Until that moment the store is unchanged; after it the caller removes
+    /// the old manifest. `number` must be at least `RecoveredManifest::next_file`.
     pub fn resume(env: &Env, dir: &Path, found: &RecoveredManifest, number: u64, edit: &Edit) -> Result<Manifest> {
         let mut state = found.state.clone();
         state.apply(edit).map_err(refused)?;
-        let manifest = Manifest::begin(env, dir, number, found.identity.clone(), state)?;
-        let _ = env.fs.remove(&dir.join(StoreFileName::Manifest(found.number).to_string()));
-        Ok(manifest)
+        Manifest::begin(env, dir, number, found.identity.clone(), state)
     }
 
     fn begin(

@@ -194,7 +194,7 @@ fn resuming_begins_a_fresh_manifest_with_what_recovery_did() {
     create(&env, dir.path()).append(&added(5)).unwrap();
     let found = reopened(&env, dir.path());
     let mut manifest = Manifest::resume(&env, dir.path(), &found, found.next_file, &added(6)).unwrap();
-    assert_eq!(names(dir.path()), ["CURRENT", "MANIFEST-000006"]);
+    assert_eq!(names(dir.path()), ["CURRENT", "MANIFEST-000001", "MANIFEST-000006"]); // the caller removes the old one
     manifest.append(&added(7)).unwrap();
     let tables: Vec<u64> = reopened(&env, dir.path()).state.families[&0].tables.keys().copied().collect();
     assert_eq!(tables, [5, 6, 7]);

@@ -306,6 +306,8 @@ impl Opening<'_> {
         });
         let (prepared, manifest) = prepared.inspect_err(|_| self.take_back(found.next_file))?;
         let PreparedRecovery { replay, log, last, report, .. } = prepared;
+        let before = StoreFileName::Manifest(found.number);
+        let is_removed = self.env().fs.remove(&self.dir.join(before.to_string())).is_ok();
         let live: BTreeSet<StoreFileName> = live_files(manifest.state(), manifest.number()).into_iter().collect();
         let keeps_trash = self.settings.trash_bytes > 0;
         let kept_table = |name: &StoreFileName| match name {
@@ -317,7 +319,7 @@ impl Opening<'_> {
             StoreFileName::Cut(_) | StoreFileName::Damaged(_) => false,
             StoreFileName::Temporary => false, // a rotation of the manifest may use it by then
             StoreFileName::Trash(_) => !keeps_trash,
-            name => !live.contains(name),
+            name => !live.contains(name) && (!is_removed || *name != before),
         });
         let shared = (&replay.cache, &replay.dead_files, &replay.open_tables);
         let families = self.families(manifest.state(), shared)?;
