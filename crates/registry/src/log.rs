@@ -394,7 +394,11 @@ impl<'a> LogReader<'a> {
             old = old_image(record, how, time);
         });
         // Checked after the read: if the family had been dropped before the read, this check would fail as well.
-        if !self.keeps_old(&family, key, &event.key)? {
+        let keeps = match self.keeps_old(&family, key, &event.key) {
+            Err(_) if family.is_dropped() => false,
+            keeps => keeps?,
+        };
+        if !keeps {
             return Ok(event);
         }
         read?;

@@ -248,7 +248,7 @@ impl Tables {
         Ok(self.shared.catalogue.tables(at)?.iter().map(|table| table.name.to_string()).collect())
     }
 
-    /// Drops a table and everything in it. Handles of the table fail afterwards; snapshots of the store lose its rows.
+    /// Drops a table and everything in it. Handles of the table fail afterwards, also at snapshots that were taken before.
     /// The drop is durable when the call returns. Errors: `NotFound`, `ReadOnly`.
     pub fn drop(&self, name: &str) -> Result<()> {
         self.try_drop(name).map_err(|error| error.in_table(name))

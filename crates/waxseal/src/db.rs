@@ -87,8 +87,8 @@ impl Db {
         self.inner.create_column_family(name, options, &Who::ANONYMOUS)
     }
 
-    /// Drops a column family with all its records. Calls on its handles then return `Invalid`. `default` cannot be
-    /// dropped.
+    /// Drops a column family with all its records. Calls on its handles then return `Invalid`, also at snapshots that were
+    /// taken before; cursors that exist go on. `default` cannot be dropped.
     pub fn drop_column_family(&self, name: &str) -> Result<()> {
         self.inner.drop_column_family(name, false, &Who::ANONYMOUS)
     }

@@ -72,8 +72,8 @@ impl Inner {
         if self.closed.load(Ordering::Acquire) { Err(Error::closed()) } else { Ok(()) }
     }
 
-    /// Fails with `Closed`, or with `Invalid` if the family was dropped. Without this check, writes to a dropped family
-    /// would vanish, and reads would show an empty family.
+    /// Fails with `Closed`, or with `Invalid`, which names the family, if it was dropped. If it is dropped after this check,
+    /// the engine refuses the call.
     #[inline]
     pub(crate) fn check(&self, family: &Family) -> Result<()> {
         self.check_open()?;

@@ -167,11 +167,15 @@ fn a_family_is_created_and_dropped_once() {
         assert_kind(db.create_family(name, options()), ErrorKind::Invalid, name);
     }
     put(&db, &family, b"k", b"v", Durability::Os).unwrap();
+    let snapshot = db.snapshot().unwrap();
     db.drop_family("f").unwrap();
     assert_kind(db.drop_family("f"), ErrorKind::Invalid, "dropped twice");
     assert_kind(db.drop_family("default"), ErrorKind::Invalid, "the default family");
     assert_kind(put(&db, &family, b"k", b"v", Durability::Os), ErrorKind::Invalid, "a put into a dropped family");
-    assert_eq!(get(&db, &family, b"k", At::Latest).unwrap(), None);
+    for at in [At::Latest, At::Snapshot(&snapshot)] {
+        assert_kind(get(&db, &family, b"k", at), ErrorKind::Invalid, "a get in a dropped family");
+        assert_kind(rows(&db, &family, at), ErrorKind::Invalid, "a scan of a dropped family");
+    }
     let next = db.create_family("f", options()).unwrap();
     assert!(next.id() > family.id(), "ids are never used again");
     assert_eq!(rows(&db, &next, At::Latest).unwrap(), []);

@@ -450,7 +450,8 @@ impl Db {
     }
 
     /// Drops a family and all of its data. Fails with `Invalid` if no family has this name, and for `default` and
-    /// system families. Remaining handles read no data; files are removed when the last cursor over them is dropped.
+    /// system families. Reads by remaining handles fail with `Invalid`, also at snapshots; files are removed when the
+    /// last cursor over them is dropped.
     pub fn drop_family(&self, name: &str) -> Result<()> {
         self.drop_family_with(name, &mut |_| Vec::new())
     }

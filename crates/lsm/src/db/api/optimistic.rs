@@ -223,7 +223,7 @@ impl OptimisticRead<'_> {
             // The records of an ingestion appear under a seqno that is already visible, so such a read is repeated.
             let ingestions = catalog.ingestions.load(Ordering::SeqCst);
             if ingestions.is_multiple_of(2) {
-                let view = self.family.open_view()?; // before the seqno (I13)
+                let view = self.family.readable_view()?; // before the seqno (I13)
                 self.seqno = self.inner.store_log().visible();
                 // Commits up to the seqno may be in a memtable that is newer than the view. Then the batch would be
                 // ordered on a state that was not read.

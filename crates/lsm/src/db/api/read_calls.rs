@@ -315,7 +315,7 @@ impl Db {
     pub(super) fn view_at(&self, family: &Family, at: At<'_>) -> Result<Arc<View>> {
         match at {
             At::Snapshot(snapshot) => snapshot.view_of(family),
-            At::Latest => family.open_view(),
+            At::Latest => family.readable_view(),
         }
     }
 }

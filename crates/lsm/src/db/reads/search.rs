@@ -73,7 +73,7 @@ pub(in crate::db) fn newest_version<S: Search>(
     }
     match view.lost_ranges.iter().find(|lost_range| lost_range.may_hide(order, key, seqno)) {
         Some(lost_range) => Err(search.lost(lost_range)),
-        None => Ok(view.check_open().map(|()| false)?),
+        None => Ok(view.check_readable().map(|()| false)?),
     }
 }
 
@@ -102,6 +102,6 @@ fn newest_unhidden<S: Search>(
     let may_hold = |lost_range: &&LostRange| lost_range.bound >= hidden && lost_range.may_hide(order, key, seqno);
     match view.lost_ranges.iter().find(may_hold) {
         Some(lost_range) => Err(search.lost(lost_range)),
-        None => Ok(view.check_open().map(|()| false)?),
+        None => Ok(view.check_readable().map(|()| false)?),
     }
 }

@@ -251,8 +251,15 @@ pub(crate) struct View {
     pub(crate) range_deletes: Arc<Vec<Arc<RangeDelete>>>,
     /// Finds the blob files that its tables hold.
     pub(crate) values: Option<Arc<BlobFiles>>,
-    /// The store was closed: the view is empty, and a read that finds no record in it fails with `Closed`.
-    pub(crate) is_closed: bool,
+    /// Why the view is empty for good: a read that finds no record in it fails.
+    pub(crate) end: Option<ViewEnd>,
+}
+
+/// Why nothing is read in a family any more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ViewEnd {
+    Closed,
+    Dropped,
 }
 
 /// The changes that an edit makes to a view, apart from its tables.
@@ -316,10 +323,13 @@ impl View {
         Some(RangeIndex::build(order, ranges.iter().map(|range| &**range), &readers()))
     }
 
-    /// Returns `Closed` for the view of a closed store.
+    /// Fails with `Closed` for the view of a closed store, and with `Invalid` for that of a dropped family.
     #[inline]
-    pub(crate) fn check_open(&self) -> Result<()> {
-        if self.is_closed { Err(Error::closed()) } else { Ok(()) }
+    pub(crate) fn check_readable(&self) -> Result<()> {
+        match self.end {
+            None => Ok(()),
+            Some(end) => Err(end.error()),
+        }
     }
 
     /// Returns the view with the `lifted` lost ranges removed and the `added` ones appended.
@@ -328,6 +338,16 @@ impl View {
         let come = added.iter().map(|(id, lost_range)| (id, &**lost_range));
         let (ids, lost_ranges) = stay.chain(come).map(|(id, lost_range)| (*id, lost_range.clone())).unzip();
         View { lost_ranges: Arc::new(lost_ranges), lost_range_ids: Arc::new(ids), ..self.clone() }
+    }
+}
+
+impl ViewEnd {
+    #[cold]
+    fn error(self) -> Error {
+        match self {
+            ViewEnd::Closed => Error::closed(),
+            ViewEnd::Dropped => Error::invalid("the family was dropped"),
+        }
     }
 }
 
@@ -378,7 +398,7 @@ impl Family {
             lost_range_ids,
             range_deletes: Arc::default(),
             values,
-            is_closed: false,
+            end: None,
         });
         let (changing, dropped, active_number) = (Mutex::default(), AtomicBool::new(false), AtomicU64::new(0));
         let name = name.into();
@@ -563,10 +583,18 @@ impl Family {
         self.0.view.load_full()
     }
 
-    /// Returns the current view, or `Closed` once the store is closed.
+    /// Returns the current view, for a look at files and memory. That of a dropped family is empty. Fails with `Closed`
+    /// once the store is closed.
     pub(crate) fn open_view(&self) -> Result<Arc<View>> {
         let view = self.pinned_view();
-        view.check_open().map(|()| view)
+        if view.end == Some(ViewEnd::Closed) { Err(Error::closed()) } else { Ok(view) }
+    }
+
+    /// Returns the current view, for a read. Fails with `Closed` once the store is closed, and with `Invalid` once the
+    /// family was dropped.
+    pub(crate) fn readable_view(&self) -> Result<Arc<View>> {
+        let view = self.pinned_view();
+        view.check_readable().map(|()| view)
     }
 
     /// Replaces the view, unless the store is closed.
@@ -575,7 +603,7 @@ impl Family {
         let before;
         let _one_at_a_time = lock(&self.0.changing);
         before = self.0.view.load_full();
-        if before.is_closed {
+        if before.end == Some(ViewEnd::Closed) {
             return;
         }
         let next = next(&before);
@@ -683,7 +711,7 @@ impl Family {
         self.0.dropped.store(dropped, Ordering::SeqCst);
     }
 
-    /// Empties the view of a dropped family.
+    /// Replaces the view of a dropped family by an empty one whose reads fail with `Invalid`.
     pub(crate) fn clear(&self, empty: Arc<TableLevels>, unsynced: &UnsyncedBlobs) {
         self.0.intake.abandon(unsynced);
         self.change(|view| View {
@@ -694,7 +722,7 @@ impl Family {
             lost_range_ids: Arc::default(),
             range_deletes: Arc::default(),
             values: view.values.clone(),
-            is_closed: false,
+            end: Some(ViewEnd::Dropped),
         });
     }
 
@@ -713,7 +741,7 @@ impl Family {
             lost_range_ids: Arc::default(),
             range_deletes: Arc::default(),
             values: None,
-            is_closed: true,
+            end: Some(ViewEnd::Closed),
         });
     }
 }

@@ -199,7 +199,7 @@ impl Snapshot {
     pub(crate) fn view_of(&self, family: &Family) -> Result<Arc<View>> {
         let views = self.views();
         let held = views.as_ref().map_or(Ok(None), |views| views.of(family))?;
-        held.map_or_else(|| family.open_view(), |view| Ok(view.clone()))
+        held.map_or_else(|| family.readable_view(), |view| Ok(view.clone()))
     }
 
     /// Returns true if the snapshot was taken from the store with this snapshot list.
