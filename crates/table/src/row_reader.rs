@@ -108,8 +108,10 @@ pub(crate) struct RowReader<C = Cursor> {
     next: Move,
     /// Damage that the row before it did not need.
     pending: Option<Error>,
-    /// Reverse: damage behind the records that come next, which may have hit their row.
-    suspect: Option<Error>,
+    /// Damage whose keys the cursor has not left: a row there may lack records of its groups.
+    damage: Vec<Error>,
+    /// Reverse: the cursor's last error was returned, and no row since then.
+    has_failed: bool,
 }
 
 impl<C: Records> RowReader<C> {
@@ -120,7 +122,16 @@ impl<C: Records> RowReader<C> {
         is_reverse: bool,
     ) -> RowReader<C> {
         let selection = selection.into();
-        RowReader { layout, selection, cursor, is_reverse, next: Move::Begin, pending: None, suspect: None }
+        RowReader {
+            layout,
+            selection,
+            cursor,
+            is_reverse,
+            next: Move::Begin,
+            pending: None,
+            damage: Vec::new(),
+            has_failed: false,
+        }
     }
 
     /// Returns the key and the columns of the next row. Errors: `Corruption` for damage; the next call reads on behind
@@ -138,7 +149,44 @@ impl<C: Records> RowReader<C> {
     }
 
     fn advance(&mut self) -> Result<bool> {
-        self.next.make(&mut self.cursor, self.is_reverse)
+        let moved = self.next.make(&mut self.cursor, self.is_reverse);
+        if let Err(error) = &moved {
+            self.note(error);
+        }
+        moved
+    }
+
+    /// Keeps damage for the rows that it may hit: the cursor reports it once, and then goes on with newer records among
+    /// the damaged keys.
+    fn note(&mut self, error: &Error) {
+        self.has_failed = true;
+        let is_known = |known: &Error| damaged_keys(known) == damaged_keys(error);
+        if error.is_corruption() && !self.layout.is_single_record() && !self.damage.iter().any(is_known) {
+            self.damage.push(error.clone());
+        }
+    }
+
+    /// Returns damage that may have hit other records of a row than its group 0, and forgets what the cursor has left.
+    fn damage_of(&mut self, row_key: &[u8]) -> Option<&Error> {
+        if self.damage.is_empty() || !self.selection.is_beyond_default {
+            return None;
+        }
+        let (end, is_reverse) = (above(row_key), self.is_reverse);
+        let begins_below = |(low, _): &(Vec<u8>, Vec<u8>)| end.as_ref().is_none_or(|end| low < end);
+        let ends_at_or_above = |(_, high): &(Vec<u8>, Vec<u8>)| high.as_slice() >= row_key;
+        self.damage.retain(|error| {
+            damaged_keys(error).is_none_or(|keys| if is_reverse { begins_below(keys) } else { ends_at_or_above(keys) })
+        });
+        let hits = |error: &&Error| damaged_keys(error).is_none_or(|keys| begins_below(keys) && ends_at_or_above(keys));
+        self.damage.iter().find(hits)
+    }
+
+    /// Returns a row of which all records were read. Errors: damage that may have hit others of its records.
+    fn whole(&mut self, row_key: Vec<u8>, row: Row) -> Result<Option<(Vec<u8>, Row)>> {
+        match self.damage_of(&row_key) {
+            Some(error) => Err(error.clone()),
+            None => Ok(Some((row_key, row))),
+        }
     }
 
     fn row_forward(&mut self) -> Result<Option<(Vec<u8>, Row)>> {
@@ -171,11 +219,12 @@ impl<C: Records> RowReader<C> {
                 }
                 Ok(is_on_record) => {
                     self.next = if is_on_record { Move::Stay } else { Move::End };
-                    return decoded.map(|()| Some((row_key, row)));
+                    decoded?;
+                    return self.whole(row_key, row);
                 }
                 Err(error) if decoded.is_ok() && lies_behind(&error, &row_key) => {
                     self.pending = Some(error);
-                    return Ok(Some((row_key, row)));
+                    return self.whole(row_key, row);
                 }
                 Err(error) => return Err(error),
             }
@@ -202,13 +251,8 @@ impl<C: Records> RowReader<C> {
         let mut others: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
         let mut others_key = Vec::new();
         loop {
-            match self.advance() {
-                Ok(true) => {}
-                Ok(false) => return Ok(None),
-                Err(error) => {
-                    self.suspect = Some(error.clone());
-                    return Err(error);
-                }
+            if !self.advance()? {
+                return Ok(None);
             }
             let key = self.cursor.key();
             let length = self.layout.row_key_length(key)?;
@@ -223,14 +267,18 @@ impl<C: Records> RowReader<C> {
                 }
                 continue;
             }
-            if self.suspect.take().is_some_and(|error| !self.layout.is_single_record() && may_hit(&error, row_key)) {
+            let (row_key, mut row) = (row_key.to_vec(), Row::new());
+            let was_told = std::mem::take(&mut self.has_failed);
+            if let Some(error) = self.damage_of(&row_key) {
                 others.clear();
-                continue; // the error was returned in place of this row
+                if was_told && ends_within(error, &row_key) {
+                    continue; // the error was returned in place of this row
+                }
+                return Err(error.clone());
             }
             if others_key != row_key {
                 others.clear();
             }
-            let (row_key, mut row) = (row_key.to_vec(), Row::new());
             self.layout.decode_key(&row_key, &self.selection, &mut row)?;
             self.layout.decode_record(&[], self.cursor.value(), &self.selection, &mut row)?;
             for (suffix, value) in others.iter().rev() {
@@ -247,10 +295,9 @@ fn lies_behind(error: &Error, row_key: &[u8]) -> bool {
     low.is_some_and(|low| above(row_key).is_some_and(|above| *low >= above))
 }
 
-/// Returns true if damage may have hit a record of a row.
-fn may_hit(error: &Error, row_key: &[u8]) -> bool {
-    let Some((low, high)) = damaged_keys(error) else { return true };
-    high.as_slice() >= row_key && above(row_key).is_none_or(|above| *low < above)
+/// Returns true if damage ends among the records of a row: it hits no row behind it.
+fn ends_within(error: &Error, row_key: &[u8]) -> bool {
+    damaged_keys(error).is_some_and(|(_, high)| above(row_key).is_none_or(|above| *high < above))
 }
 
 fn damaged_keys(error: &Error) -> Option<&(Vec<u8>, Vec<u8>)> {

@@ -1,6 +1,10 @@
 //! Records that are damaged or left over: errors of their row, and of no other.
 
-use waxseal_table::{ErrorKind, Index, Row, Table, Value};
+use std::path::Path;
+
+use waxseal::Db;
+use waxseal_lsm::env::sim::SimFs;
+use waxseal_table::{Changes, ColumnType, ErrorKind, Index, Row, Schema, Select, Table, Tables, Value};
 
 use crate::store::{book, books, fill, memory, volumes};
 
@@ -104,4 +108,79 @@ fn a_damaged_row_is_left_out_of_its_indexes_and_can_be_written_over() {
         assert!(report.is_clean(), "{number}: {report:?}");
         table.upsert(book("Austen", 1820, "Pride")).unwrap();
     }
+}
+
+/// Bytes that are not compressed away, different for each number.
+fn noise(number: u64) -> Vec<u8> {
+    let step = |state: u64| (state ^ (state >> 31)).wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(number);
+    std::iter::successors(Some(step(number + 1)), |state| Some(step(*state)))
+        .take(10)
+        .flat_map(u64::to_le_bytes)
+        .collect()
+}
+
+/// A row with records in other groups, whose group 0 is newer than them for some rows.
+fn grouped_row(number: i64) -> Row {
+    let value = if (30..40).contains(&number) { "new" } else { "old" };
+    Row::new().with("number", number).with("value", value).with("large", noise(number as u64)).with_entry(
+        "pages",
+        "1",
+        "text",
+        noise(1000 + number as u64),
+    )
+}
+
+#[test]
+fn damage_below_newer_records_leaves_no_row_without_its_groups() {
+    let (disk, path) = (SimFs::new(1), Path::new("/store"));
+    let builder = || Db::builder(path).env(disk.env(1)).block_bytes(1024);
+    let schema = Schema::new()
+        .partition_key("number", ColumnType::I64)
+        .column("value", ColumnType::Text)
+        .column_in("other", "large", ColumnType::Bytes)
+        .repeated_group("pages")
+        .column_in("pages", "text", ColumnType::Bytes);
+    let tables = Tables::open(&builder().open().unwrap()).unwrap();
+    let table = tables.create("a.b", schema).unwrap();
+    (0..60).for_each(|number| table.insert(grouped_row(number).with("value", "old")).unwrap());
+    tables.db().flush().unwrap();
+    tables.db().column_family("waxseal_tables-1-rows").unwrap().compact().unwrap();
+    (30..40).for_each(|number| _ = table.update(number, Changes::new().set("value", "new")).unwrap());
+    tables.db().flush().unwrap();
+    tables.db().close().unwrap();
+    drop((table, tables));
+
+    let tables = disk.files(path).into_iter().filter(|name| name.ends_with(".tbl")).map(|name| path.join(name));
+    let (largest, whole) = tables
+        .map(|table| (table.clone(), disk.read_all(table).unwrap()))
+        .max_by_key(|(_, bytes)| bytes.len())
+        .unwrap();
+    let scans: [for<'a> fn(Select<'a>) -> Select<'a>; 4] = [
+        |select| select,
+        |select| select.reverse(),
+        |select| select.columns(["number", "large"]),
+        |select| select.range(31i64..39),
+    ];
+    let mut failed = 0;
+    for at in (4096..whole.len()).step_by(300) {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 0x5A;
+        disk.write_all(&largest, &damaged).unwrap();
+        let tables = Tables::open(&builder().open_read_only().unwrap()).unwrap();
+        let table = tables.table("a.b").unwrap();
+        for scan in scans {
+            for row in scan(table.select()).rows().unwrap() {
+                let Ok(row) = row.inspect_err(|error| assert!(error.is_corruption(), "{error}")) else {
+                    failed += 1;
+                    continue;
+                };
+                let number = row.get("number").unwrap().as_i64().unwrap();
+                assert_eq!(row.get("large"), grouped_row(number).get("large"), "row {number}, byte {at}");
+                if row.get("value").is_some() {
+                    assert_eq!(row, grouped_row(number), "byte {at}");
+                }
+            }
+        }
+    }
+    assert!(failed > 100, "{failed}");
 }
