@@ -77,13 +77,12 @@ impl ExecutionPlan for TableScan {
     /// The scan ends with its first error: the rows behind damage would be an incomplete answer.
     fn execute(&self, _: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let rows = context.session_config().batch_size();
-        // A dropped table loses the rows of the snapshot, which is neither an answer nor damage.
+        // A read of a dropped table fails; that the table is gone says more than the read's own error.
         let table = self.table.clone();
         let failed = move |error: waxseal_table::Error| {
             DataFusionError::External(Box::new(table.check().err().unwrap_or(error)))
         };
-        let batches = self.batches().and_then(|batches| self.table.check().map(|()| batches));
-        let mut batches = batches.map_err(&failed)?.batch_rows(rows);
+        let mut batches = self.batches().map_err(&failed)?.batch_rows(rows);
         let mut has_failed = false;
         let batches = std::iter::from_fn(move || {
             let batch = if has_failed { None } else { batches.next() }?;

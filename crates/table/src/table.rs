@@ -63,8 +63,7 @@ impl Table {
         self.state.layout_at(snapshot).map(|layout| layout.record.schema.clone()).map_err(|error| self.named(error))
     }
 
-    /// Fails with `NotFound` if the table was dropped. A select of the dropped table, at a snapshot that has it, may lack
-    /// rows: a reader checks the table after the select has begun.
+    /// Fails with `NotFound` if the table was dropped.
     pub fn check(&self) -> Result<()> {
         match self.state.store.catalogue.record_bytes(self.state.id, None)? {
             Some(_) => Ok(()),
