@@ -116,3 +116,38 @@ pub(crate) fn commit(batch: &mut Batch, durability: Durability) -> waxseal::Resu
     }
     batch.describe_nothing().commit(durability)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use waxseal::Db;
+    use waxseal_table::{ColumnType, Row, Schema, Tables};
+
+    #[test]
+    fn a_copy_that_lost_a_change_is_not_the_same() {
+        let schema = || Schema::new().partition_key("id", ColumnType::I32).column("title", ColumnType::Text);
+        let table = || Tables::open(&Db::memory().unwrap()).unwrap().create("library.books", schema()).unwrap();
+        let (original, copy) = (table(), table());
+        let cursor = original.db().change_cursor("copy").unwrap();
+        for id in 0..4 {
+            original.insert(Row::new().with("id", id).with("title", "first")).unwrap();
+        }
+        let (start, end) = (original.encoded_key(1).unwrap(), original.encoded_key(3).unwrap());
+        let span = KeySpan { table: "library.books".to_owned(), start, end: Some(end) };
+        let mut batch = original.db().batch();
+        batch.delete_range(original.rows_family(), ..span.start.clone());
+        batch.commit(Durability::Sync).unwrap();
+
+        let (feed, mut changed) = (CatchUp { span: &span, original: &original, copy: &copy }, Changed::default());
+        feed.run(cursor.position().unwrap(), None, &mut changed).unwrap();
+        assert_eq!((changed.keys.len(), changed.ranges.len()), (2, 0)); // the others are outside of the range
+        assert_eq!(copy.select().count().unwrap(), 2);
+        assert!(feed.is_same(&changed).unwrap());
+        copy.upsert(Row::new().with("id", 2).with("title", "second")).unwrap();
+        assert!(!feed.is_same(&changed).unwrap());
+        changed = Changed { ranges: vec![span.clone()], ..Changed::default() };
+        assert!(!feed.is_same(&changed).unwrap());
+        copy.upsert(Row::new().with("id", 2).with("title", "first")).unwrap();
+        assert!(feed.is_same(&changed).unwrap());
+    }
+}
