@@ -19,6 +19,7 @@ mod arenas;
 mod callers;
 mod conformance;
 mod crash;
+mod decommission;
 mod latency;
 mod lineage;
 mod linearize;
@@ -66,6 +67,8 @@ pub(crate) enum Experiment {
     Linearize,
     /// The event log accounts for the origin of every table file.
     Lineage,
+    /// Time for recording where the ranges of a leaving node go.
+    Decommission,
     /// Cost of queries.
     Query,
     /// From the paper's choices to ours, step by step.
@@ -101,6 +104,9 @@ impl Experiment {
             Experiment::Crash => case("crash", crash::run, (0.1, 0.01), (0, MIB)),
             Experiment::Linearize => case("linearize", linearize::run, (0.2, 0.02), (1_000 * MIB, 64 * MIB)),
             Experiment::Lineage => case("lineage", lineage::run, (0.2, 0.02), (0, MIB)),
+            Experiment::Decommission => {
+                case("decommission", decommission::run, (0.01, 0.001), (12_000 * MIB, 512 * MIB))
+            }
             Experiment::Query => case("query", query::run, (0.1, 0.01), (8_000 * MIB, 64 * MIB)),
             Experiment::Ablate => case("ablate", ablate::run, (0.1, 0.01), (8_000 * MIB, 128 * MIB)),
         }
