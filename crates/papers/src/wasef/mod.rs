@@ -17,6 +17,7 @@
 mod ablate;
 mod arenas;
 mod callers;
+mod column_drop;
 mod conformance;
 mod crash;
 mod decommission;
@@ -67,6 +68,8 @@ pub(crate) enum Experiment {
     Linearize,
     /// The event log accounts for the origin of every table file.
     Lineage,
+    /// Time of a column drop that can be undone and is logged.
+    ColumnDrop,
     /// Time for recording where the ranges of a leaving node go.
     Decommission,
     /// Cost of queries.
@@ -104,6 +107,7 @@ impl Experiment {
             Experiment::Crash => case("crash", crash::run, (0.1, 0.01), (0, MIB)),
             Experiment::Linearize => case("linearize", linearize::run, (0.2, 0.02), (1_000 * MIB, 64 * MIB)),
             Experiment::Lineage => case("lineage", lineage::run, (0.2, 0.02), (0, MIB)),
+            Experiment::ColumnDrop => case("column-drop", column_drop::run, (1.0, 0.1), (256 * MIB, 64 * MIB)),
             Experiment::Decommission => {
                 case("decommission", decommission::run, (0.01, 0.001), (12_000 * MIB, 512 * MIB))
             }
