@@ -192,6 +192,25 @@ fn a_decommission_that_cannot_run_changes_nothing() {
 }
 
 #[test]
+fn a_node_whose_store_is_not_open_gets_no_range() {
+    let dir = filled();
+    let [n2, n3, away] = ["n2", "n3", "away"].map(|name| dir.path().join(name));
+    let others = [Db::open(&n2).unwrap(), Db::open(&n3).unwrap()];
+    let error = open(&dir).decommission("n1").unwrap_err().to_string();
+    assert_eq!(error, "no other live node has an open store: the ranges of node n1 stay");
+    assert_eq!(state_of(&open(&dir), "n1"), NodeState::Live);
+    drop(others);
+
+    std::fs::rename(&n2, &away).unwrap();
+    let done = open(&dir).decommission("n1").unwrap();
+    assert!(done.moves.len() == 4 && done.moves.iter().all(|moved| moved.destination == "n3"));
+    let problems = verify(&dir).problems;
+    assert!(problems.len() == 4 && problems.iter().all(|problem| problem.contains(": node n2: ")), "{problems:?}");
+    std::fs::rename(&away, &n2).unwrap();
+    assert_eq!(verify(&dir).problems, [""; 0]);
+}
+
+#[test]
 fn a_decommission_that_failed_is_continued() {
     let (dir, table) = (filled(), "library.films");
     let (placement, blocked) = (open(&dir), dir.path().join("n2.moves"));
