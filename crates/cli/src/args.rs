@@ -140,7 +140,7 @@ pub(crate) enum Verb {
     },
     /// Remove the first record in key order and print it; exit code 2 if there is none.
     ///
-    /// A line as `scan` prints it.
+    /// A line as `scan` prints it. The record is removed after it was printed: if printing fails, it stays.
     Pop {
         /// The last record instead.
         #[arg(long)]

@@ -196,7 +196,8 @@ fn operand_of(args: &Args, operator: &str, operand: &OsStr) -> Result<Vec<u8>, F
     })
 }
 
-/// Prints the record before it removes it: a reader that is gone costs no record. No other process writes meanwhile.
+/// Prints the record before it removes it, so that a reader that is gone costs no record. Removes only the printed
+/// record: if it expired while the reader made the tool wait, the next record is first by now, and stays.
 pub(crate) fn pop(args: &Args, last: bool, output: &mut Output) -> Result<Exit, Failure> {
     let db = open_to_change(args)?;
     existing_family(&db, args.cf())?;
@@ -205,11 +206,7 @@ pub(crate) fn pop(args: &Args, last: bool, output: &mut Output) -> Result<Exit, 
     let Some((key, value)) = record else { return Err(Failure::not_found("the family has no record")) };
     output.row(&key, Some(&value))?;
     output.flush()?;
-    if last {
-        cf.pop_last()?
-    } else {
-        cf.pop_first()?
-    };
+    cf.compare_and_set(&key, Some(&value), None::<&[u8]>)?;
     db.close()?;
     Ok(Exit::Ok)
 }

@@ -22,15 +22,18 @@ mod transcripts;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, Permissions};
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 use tempfile::TempDir;
-use waxseal::{CfOptions, Db, TableProperty};
+use waxseal::{CfOptions, Db, TableProperty, WriteOptions};
 
 struct Tool {
     dir: TempDir,
@@ -107,7 +110,7 @@ fn exit_codes() {
     let absent = tool.path("absent");
     assert_eq!(tool.code(&[OsStr::new("put"), OsStr::new("key"), OsStr::new("--file"), absent.as_os_str()]), 4);
     // 5: locked
-    let db = waxseal::Db::open(tool.path("store")).unwrap();
+    let db = Db::open(tool.path("store")).unwrap();
     assert_eq!(tool.code(&["put", "key", "other"]), 5);
     assert_eq!(tool.ok(&["get", "key"]), b"value", "reading goes on beside a writer");
     drop(db);
@@ -181,6 +184,40 @@ fn records_are_popped_from_both_ends() {
     let row: Value = serde_json::from_slice(&tool.run(&["--json", "pop"]).stdout).unwrap();
     assert_eq!(row["key"]["text"], "2");
     assert_eq!(tool.code(&["pop"]), 2);
+}
+
+/// A record that expires after `pop` has printed it, while the reader makes the tool wait, costs no other record.
+#[test]
+fn pop_removes_only_the_record_that_it_printed() {
+    for (verb, popped, next) in [(&["pop"][..], "a", "b"), (&["pop", "--last"], "b", "a")] {
+        let tool = Tool::new();
+        tool.ok(&["put", next, "precious"]);
+        // A slow tool may see the record only when it has expired already. Then it pops the other one, and the next
+        // attempt has more time.
+        let mut first = [0];
+        for seconds in [1, 4, 16, 64] {
+            let expiry = SystemTime::now() + Duration::from_secs(seconds);
+            let db = Db::open(tool.path("store")).unwrap();
+            let cf = db.column_family("default").unwrap();
+            cf.put(next, "precious").unwrap();
+            let value = vec![b'x'; 1 << 20]; // more than a pipe holds
+            cf.put_with(popped, value, WriteOptions::new().expires_at(expiry)).unwrap();
+            db.close().unwrap();
+            let mut child = tool.command(verb).stdout(Stdio::piped()).spawn().unwrap();
+            let mut row = child.stdout.take().unwrap();
+            row.read_exact(&mut first).unwrap();
+            while let Ok(left) = expiry.duration_since(SystemTime::now()) {
+                thread::sleep(left + Duration::from_millis(1));
+            }
+            std::io::copy(&mut row, &mut std::io::sink()).unwrap();
+            assert!(child.wait().unwrap().success());
+            if first == popped.as_bytes() {
+                break;
+            }
+        }
+        assert_eq!(&first, popped.as_bytes());
+        assert_eq!(tool.text(&["scan"]), format!("{next}\tprecious\n"), "{verb:?}");
+    }
 }
 
 #[test]
@@ -354,7 +391,7 @@ fn a_whole_store_is_found_whole() {
     assert!(tool.text(&["verify"]).contains("no damage"));
     assert_eq!(tool.code(&["scrub", "--resume", "xyz"]), 1);
 
-    let db = waxseal::Db::open(tool.path("store")).unwrap();
+    let db = Db::open(tool.path("store")).unwrap();
     assert!(tool.text(&["verify"]).contains("no damage"), "beside a writer");
     assert_eq!(tool.code(&["repair"]), 5);
     drop(db);
@@ -382,7 +419,7 @@ fn a_store_without_current_is_damaged_and_is_salvaged() {
 fn of_tables_of_two_stores_the_user_chooses() {
     let tool = Tool::new();
     for (dir, key) in [("store", "own"), ("other", "other")] {
-        let db = waxseal::Db::open(tool.path(dir)).unwrap();
+        let db = Db::open(tool.path(dir)).unwrap();
         db.column_family("default").unwrap().put(key, "value").unwrap();
         db.flush().unwrap();
         db.close().unwrap();
@@ -403,7 +440,7 @@ fn of_tables_of_two_stores_the_user_chooses() {
         let saved = tool.path(id);
         let told = String::from_utf8(tool.ok(&args("salvage", &saved, &["--accept-loss", "--store", id]))).unwrap();
         assert!(told.contains("left alone"), "{told}");
-        let db = waxseal::Db::open(&saved).unwrap();
+        let db = Db::open(&saved).unwrap();
         let cf = db.column_family("default").unwrap();
         let found = ["own", "other"].map(|key| cf.get(key).unwrap().is_some());
         assert!(found[0] != found[1], "{found:?}: {told}");
