@@ -4,6 +4,7 @@
 //! next command; the exit code follows the outcome. Remaining damage makes it 3, whatever else was found. A file that
 //! could not be read makes it 4. A reader that closes the pipe early changes neither.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -15,7 +16,7 @@ use crate::failure::{Exit, Failure};
 use crate::output::{Output, or_seen_enough};
 use crate::progress;
 use crate::records::bounds;
-use crate::store::{existing_family, existing_store, open_to_read, report_cut, salvageable};
+use crate::store::{existing_family, existing_store, find_family, open_to_read, report_cut, salvageable};
 use crate::text::{self, counted};
 
 /// A store that no process has open is verified without opening it, so that an unopenable store can be verified too.
@@ -38,13 +39,14 @@ pub(crate) fn scrub(args: &Args, scrub: &args::Scrub, output: &mut Output) -> Re
     let db = if scrub.repair { open_to_repair(args, false)? } else { open_to_read(args)? };
     let mut watch = progress::watch("scrub");
     let verb = if scrub.repair { CareVerb::Repair } else { CareVerb::Verify };
-    let report = db.scrub(ScrubOptions {
+    let mut report = db.scrub(ScrubOptions {
         bytes_per_second: scrub.rate,
         most_bytes: scrub.most,
         resume,
         repair: scrub.repair.then(RepairOptions::default),
         progress: Some(&mut watch),
     })?;
+    add_lost_ranges(&db, &mut report)?;
     db.close()?;
     print(verb, &report, existing_store(args)?, output)
 }
@@ -52,7 +54,8 @@ pub(crate) fn scrub(args: &Args, scrub: &args::Scrub, output: &mut Output) -> Re
 pub(crate) fn repair(args: &Args, accept_loss: bool, output: &mut Output) -> Result<Exit, Failure> {
     let db = open_to_repair(args, accept_loss)?;
     let mut watch = progress::watch("repair");
-    let report = db.repair(RepairOptions { accept_loss, progress: Some(&mut watch), ..Default::default() })?;
+    let mut report = db.repair(RepairOptions { accept_loss, progress: Some(&mut watch), ..Default::default() })?;
+    add_lost_ranges(&db, &mut report)?;
     db.close()?;
     print(CareVerb::Repair, &report, existing_store(args)?, output)
 }
@@ -86,6 +89,29 @@ fn open_to_repair(args: &Args, accept_loss: bool) -> Result<Db, Failure> {
         Ok(db) => report_cut(db),
         Err(error) => Err(advise(error, dir)),
     }
+}
+
+/// Adds the lost ranges that no finding is about: those of earlier repairs, and those that the open made of damaged
+/// values in the log. `repair` and `scrub` examine tables, which no longer have the lost records.
+fn add_lost_ranges(db: &Db, report: &mut Report) -> Result<(), Failure> {
+    let range_of = |finding: &Finding| (finding.family.clone(), finding.key_range.clone());
+    let fenced = report.damage.iter().filter(|finding| finding.outcome == Outcome::Fenced);
+    let reported: HashSet<_> = fenced.map(range_of).collect();
+    for name in db.metrics().families.into_iter().map(|family| family.name) {
+        let Some(cf) = find_family(db, &name) else { continue };
+        let left = cf.fences()?.into_iter().map(|range| Finding {
+            file: range.file,
+            offset: range.offset,
+            family: Some(name.clone()),
+            key_range: Some((range.from.0, range.to.0)),
+            verdict: range.verdict,
+            message: "records may have been lost".to_owned(),
+            outcome: Outcome::Fenced,
+            ..Finding::default()
+        });
+        report.damage.extend(left.filter(|finding| !reported.contains(&range_of(finding))));
+    }
+    Ok(())
 }
 
 /// A store that cannot be opened is not repaired in place; the failure names the command that salvages it.
@@ -123,6 +149,7 @@ fn write_report(verb: CareVerb, report: &Report, dir: &Path, output: &mut Output
 fn closing_line(verb: CareVerb, report: &Report, dir: &Path) -> String {
     let dir = text::shell_word(dir);
     let lost = counted(report.lost, "record is", "records are");
+    let known_lost = if report.lost > 0 { format!("{lost} lost, ") } else { String::new() };
     let accept = format!("restore them from a backup, or give them up: waxseal -d {dir} repair --accept-loss");
     if let Some(token) = report.resume {
         let rest = format!("to be continued; next: waxseal -d {dir} scrub --resume {}", text::hex(&token.to_bytes()));
@@ -145,7 +172,7 @@ fn closing_line(verb: CareVerb, report: &Report, dir: &Path) -> String {
             format!("damaged, the store does not open; next: waxseal -d {dir} salvage NEW_DIR")
         }
         (CareVerb::Verify, _) => format!("damaged; next: waxseal -d {dir} repair"),
-        (CareVerb::Repair, _) => format!("damaged: {lost} lost, reads of the lost ranges fail; next: {accept}"),
+        (CareVerb::Repair, _) => format!("damaged: {known_lost}reads of the lost ranges fail; next: {accept}"),
         (CareVerb::Salvage, _) if report.lost == 0 && !has(report, Outcome::Fenced) => {
             format!(
                 "no record that was found is lost, but missing files would not be noticed; next: waxseal -d {dir} verify"

@@ -1,8 +1,9 @@
-//! Rough edges: a dump of a damaged store, and labels.
+//! Rough edges: a dump of a damaged store, lost ranges that a repair leaves, and labels.
 
 use std::fs;
 
-use waxseal::{Db, WriteOptions};
+use serde_json::Value;
+use waxseal::{CfOptions, Db, Durability, WriteOptions};
 
 use crate::{Tool, args};
 
@@ -26,6 +27,42 @@ fn a_dump_goes_on_behind_damage_and_says_so() {
     let output = tool.run(&["dump", "-", "--format", "tsv"]);
     assert_eq!(output.status.code(), Some(3));
     assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), rows.lines().count() + 1);
+}
+
+/// `repair` finds no table to repair after the open has made lost ranges of the log's damaged values, and the ranges are
+/// left.
+#[test]
+fn a_repair_that_leaves_lost_ranges_is_no_success() {
+    let tool = Tool::new();
+    let db = Db::open(tool.path("store")).unwrap();
+    let options = CfOptions { large_value_bytes: 600, ..CfOptions::default() };
+    let cf = db.create_column_family("large", options).unwrap();
+    let value: Vec<u8> = (0..900u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    for key in ["a", "b", "c"] {
+        cf.put_with(key, &value, WriteOptions::new().durability(Durability::Buffered)).unwrap();
+    }
+    db.sync().unwrap();
+    db.close().unwrap();
+    let mut files = fs::read_dir(tool.path("store")).unwrap().map(|entry| entry.unwrap().path());
+    let blobs = files.find(|path| path.extension().is_some_and(|kind| kind == "val")).unwrap();
+    let mut bytes = fs::read(&blobs).unwrap();
+    let at = bytes.windows(value.len()).position(|part| part == value).unwrap();
+    bytes[at + 100..at + 400].iter_mut().for_each(|byte| *byte ^= 0x55);
+    fs::write(&blobs, bytes).unwrap();
+    for verb in ["verify", "repair", "repair", "scrub", "verify"] {
+        let (said, _) = tool.ends(3, &[verb]);
+        assert!(said.contains("\ndamaged") && !said.contains("no damage"), "{verb}: {said}");
+        let (report, _) = tool.ends(3, &["--json", verb]);
+        let report: Value = serde_json::from_str(&report).unwrap();
+        let found = &report["damage"][0];
+        assert_eq!((&report["ok"], &found["family"]), (&false.into(), &"large".into()), "{verb}: {report}");
+        assert_eq!((&found["from"]["text"], &found["to"]["text"]), (&"a".into(), &"a".into()), "{verb}: {report}");
+    }
+    tool.ends(3, &["scrub", "--repair"]);
+    tool.ends(0, &["repair", "--accept-loss"]);
+    for verb in ["verify", "repair", "scrub"] {
+        assert!(tool.text(&[verb]).ends_with("\nno damage\n"), "{verb}");
+    }
 }
 
 #[test]
