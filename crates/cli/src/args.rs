@@ -518,7 +518,8 @@ pub(crate) struct Load {
     /// Registered keys log no events. Not for trees.
     #[arg(long, conflicts_with = "atomic")]
     pub(crate) bulk: bool,
-    /// Report and count rows that cannot be loaded, and load the others. Default: stop at the first one. Not for trees.
+    /// Report and count rows that cannot be loaded, and load the others. Default: stop at the first one. A row above
+    /// 256 MiB ends the load in any case. Not for trees.
     #[arg(long)]
     pub(crate) skip_bad: bool,
     #[command(flatten)]

@@ -23,6 +23,7 @@ mod files;
 mod follow;
 mod format;
 mod fs_verbs;
+mod input;
 mod levels;
 mod log;
 mod manual;

@@ -1,7 +1,7 @@
 //! put, get, del, delete-range, compare-and-set, add, merge, scan.
 
 use std::ffi::{OsStr, OsString};
-use std::io::Read;
+use std::fs::File;
 use std::ops::Bound;
 use std::path::Path;
 use std::str::FromStr;
@@ -9,13 +9,15 @@ use std::str::FromStr;
 use serde_json::{Map, Value, json};
 use waxseal::meta::{LABELS, Labels};
 use waxseal::{
-    CfOptions, ColumnFamily, Contents, Db, KeyRange, KeyText, MergeOperator, Prefix, Range, Slice, encode_set,
+    CfOptions, ColumnFamily, Contents, Db, KeyRange, KeyText, MAX_VALUE_BYTES, MergeOperator, Prefix, Range, Slice,
+    encode_set,
 };
 
 use crate::args::{Args, DeleteRange, Scan, Span};
 use crate::damage::Damaged;
 use crate::expiry::ExpiryArgs;
 use crate::failure::{Exit, Failure};
+use crate::input::read_within;
 use crate::output::Output;
 use crate::store::{bytes_of, dir, existing_family, find_family, open_to_change, open_to_fill, open_to_read, session};
 
@@ -29,12 +31,11 @@ pub(crate) fn put(
 ) -> Result<Exit, Failure> {
     let key = bytes_of(args, key)?;
     let value = match (value, file) {
-        (_, Some(file)) => std::fs::read(file).map_err(|error| Failure::io(file.display(), error))?,
-        (Some(value), None) if value == "-" => {
-            let mut bytes = Vec::new();
-            std::io::stdin().read_to_end(&mut bytes).map_err(|error| Failure::io("standard input", error))?;
-            bytes
+        (_, Some(file)) => {
+            let input = File::open(file).map_err(|error| Failure::io(file.display(), error))?;
+            read_within(input, MAX_VALUE_BYTES, file.display())?
         }
+        (Some(value), None) if value == "-" => read_within(std::io::stdin(), MAX_VALUE_BYTES, "standard input")?,
         (Some(value), None) => bytes_of(args, value)?,
         (None, None) => return Err(Failure::usage("put needs a VALUE, - or --file F")),
     };

@@ -15,12 +15,12 @@ pub(crate) use query::sql;
 #[cfg(feature = "sql")]
 mod query {
     use std::collections::HashSet;
-    use std::io::Read;
 
     use waxseal_sql::{Sql, SqlRows, display_cell};
     use waxseal_table::{RecordBatch, Tables, Value};
 
     use super::{Args, Exit, Failure, Output};
+    use crate::input::{MAX_LINE_BYTES, read_within};
     use crate::store::open_to_read;
     use crate::table::grid::{Grid, GridColumn};
     use crate::text;
@@ -90,9 +90,8 @@ mod query {
     }
 
     fn from_standard_input() -> Result<String, Failure> {
-        let mut query = String::new();
-        std::io::stdin().read_to_string(&mut query).map_err(|error| Failure::io("standard input", error))?;
-        Ok(query)
+        let query = read_within(std::io::stdin(), MAX_LINE_BYTES, "standard input")?;
+        String::from_utf8(query).map_err(|error| Failure::usage(format!("standard input: {error}")))
     }
 
     /// Refuses a result that JSON objects cannot have.

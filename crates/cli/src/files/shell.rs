@@ -1,7 +1,7 @@
 //! shell: verbs from standard input, with paths relative to a directory of a store.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use clap::Parser;
@@ -10,6 +10,7 @@ use super::location::{Access, Location, Place, resolve, url};
 use crate::args::Args;
 use crate::failure::{Exit, Failure};
 use crate::fs_verbs::FsVerb;
+use crate::input::{Lines, read_failed};
 use crate::output::Output;
 
 /// A line of the shell.
@@ -20,26 +21,23 @@ struct Line {
     verb: FsVerb,
 }
 
-/// Reads lines until the end or `exit`. A line that fails is reported, and the next one is read. Exit code: that of the
-/// last failure if standard input is no terminal.
+/// Reads lines until the end or `exit`. A line that fails is reported, and the next one is read; a line above the limit
+/// ends the shell. Exit code: that of the last failure if standard input is no terminal.
 pub(super) fn shell(args: &Args, path: &OsStr, output: &mut Output) -> Result<Exit, Failure> {
     let Location::Stored { store, path, .. } = Location::parse(path)? else {
         return Err(Failure::usage("the shell is for a store: waxseal://STORE/path"));
     };
     let mut directory = resolve(b"", &path);
     let (is_terminal, mut exit) = (io::stdin().is_terminal(), Exit::Ok);
-    let mut line = Vec::new();
+    let mut lines = Lines::default();
     loop {
         if is_terminal {
             eprint!("{}:/{}> ", store.display(), crate::text::escape(&directory));
             let _ = io::stderr().flush();
         }
-        line.clear();
-        let read = io::stdin().lock().read_until(b'\n', &mut line);
-        if read.map_err(|error| Failure::io("standard input", error))? == 0 {
-            return Ok(exit);
-        }
-        let outcome = words(&line).and_then(|words| match words.first().map(|word| word.as_bytes()) {
+        let line = lines.next(&mut io::stdin().lock()).map_err(|error| read_failed("standard input", error))?;
+        let Some((_, line)) = line else { return Ok(exit) };
+        let outcome = words(line).and_then(|words| match words.first().map(|word| word.as_bytes()) {
             None => Ok(Some(Exit::Ok)),
             Some(b"exit" | b"quit") => Ok(None),
             Some(b"pwd") => output.line(format!("/{}", output.readable(&directory))).map(|()| Some(Exit::Ok)),

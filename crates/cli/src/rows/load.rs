@@ -2,12 +2,14 @@
 //!
 //! A row is bad if it cannot become a record: a wrong number of fields, a quote that the file does not close, not a
 //! JSON object, no key, or a key or value above its limit. By default the first bad row ends the load, and every row
-//! before it is in the store. With `--skip-bad` bad rows are reported and left out. With `--atomic` all rows are parsed
+//! before it is in the store. With `--skip-bad` bad rows are reported and left out; a row above the limit of a line ends
+//! the load even then. With `--atomic` all rows are parsed
 //! first and stored by one commit, so a failure leaves the store unchanged. With `--bulk` they are written straight into
 //! tables, which one commit adds.
 
+use std::fmt;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufReader, Read};
 use std::path::Path;
 
 use csv::StringRecord;
@@ -20,6 +22,7 @@ use super::{PLAIN, delimiter, key_text};
 use crate::args::{Args, Load};
 use crate::failure::{Exit, Failure};
 use crate::format::Format;
+use crate::input::{Lines, read_failed};
 use crate::output::{Output, or_seen_enough};
 use crate::store::{dir, find_family, open_to_fill, session};
 use crate::{progress, text};
@@ -260,7 +263,7 @@ fn load_csv(
     let header = match reader.headers() {
         Ok(header) => header.clone(),
         Err(error) => {
-            let (line, fault) = csv_fault(src, error)?;
+            let (line, fault) = csv_fault(src.display(), error)?;
             return Err(Failure::usage(format!("{}: line {line}: {fault}", src.display())));
         }
     };
@@ -279,10 +282,13 @@ fn load_csv(
                 let line = row.position().map_or(0, csv::Position::line);
                 (line, if is_plain { plain_row(&row) } else { object_row(&header, &row, column) })
             }
-            Err(error) => {
-                let (line, fault) = csv_fault(src, error)?;
-                (line, Err(fault))
-            }
+            Err(error) => match csv_fault(src.display(), error) {
+                Ok((line, fault)) => (line, Err(fault)),
+                Err(failure) => {
+                    last.map_or(Ok(()), |(line, record)| rows.take(src, line, record, put))?;
+                    return Err(failure);
+                }
+            },
         };
         if let Some((line, record)) = last.replace(row) {
             rows.take(src, line, record, put)?;
@@ -313,10 +319,10 @@ fn object_row(header: &StringRecord, row: &StringRecord, column: usize) -> Resul
 }
 
 /// Returns line and fault of a bad row; fails if the source cannot be read.
-pub(crate) fn csv_fault(src: &Path, error: csv::Error) -> Result<(u64, String), Failure> {
+pub(crate) fn csv_fault(source: impl fmt::Display, error: csv::Error) -> Result<(u64, String), Failure> {
     let line = |position: &Option<csv::Position>| position.as_ref().map_or(0, csv::Position::line);
     Ok(match error.into_kind() {
-        csv::ErrorKind::Io(error) => return Err(Failure::io(src.display(), error)),
+        csv::ErrorKind::Io(error) => return Err(read_failed(source, error)),
         csv::ErrorKind::Utf8 { pos, err } => (line(&pos), err.to_string()),
         csv::ErrorKind::UnequalLengths { pos, expected_len, len } => {
             (line(&pos), format!("{len} fields instead of {expected_len}"))
@@ -331,13 +337,8 @@ fn columns(header: &StringRecord) -> String {
 
 fn load_jsonl(input: Box<dyn Read>, load: &Load, rows: &mut RowLoader, put: PutRow<'_>) -> Result<(), Failure> {
     let src = load.src.as_path();
-    let mut lines = BufReader::with_capacity(BATCH_BYTES, input);
-    let mut line = Vec::new();
-    for number in 1.. {
-        line.clear();
-        if lines.read_until(b'\n', &mut line).map_err(|error| Failure::io(src.display(), error))? == 0 {
-            break;
-        }
+    let (mut input, mut lines) = (BufReader::with_capacity(BATCH_BYTES, input), Lines::default());
+    while let Some((number, line)) = lines.next(&mut input).map_err(|error| read_failed(src.display(), error))? {
         let row = line.trim_ascii();
         if !row.is_empty() {
             rows.take(src, number, json_row(row, load.key.as_deref()), put)?;

@@ -2,10 +2,11 @@
 //!
 //! A row is bad if its text is none of the format, if a value does not fit into its column, or if the table has a row of
 //! its key. Rows are committed in batches. The first bad row ends the import, after the rows before it; with
-//! `--skip-bad` bad rows are reported and left out. A quote that is never closed ends the import in any case.
+//! `--skip-bad` bad rows are reported and left out. A quote that is never closed and a row above the limit of a line end
+//! the import in any case.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufReader, Read};
 use std::path::Path;
 
 use csv::ByteRecord;
@@ -19,6 +20,7 @@ use crate::args::Args;
 use crate::expiry::ExpiryArgs;
 use crate::failure::{Exit, Failure};
 use crate::format::TableFormat;
+use crate::input::{Lines, read_failed};
 use crate::output::{Output, or_seen_enough};
 use crate::rows::{NAMED_ROWS, Quotes, csv_fault};
 use crate::{progress, text};
@@ -243,13 +245,8 @@ fn of_row(written: waxseal_table::Result<()>) -> waxseal_table::Result<Result<()
 
 fn read_jsonl(input: Box<dyn Read>, importer: &mut Importer<'_>) -> Result<(), Failure> {
     let source = importer.import.source();
-    let mut lines = BufReader::with_capacity(BATCH_BYTES, input);
-    let mut line = Vec::new();
-    for number in 1.. {
-        line.clear();
-        if lines.read_until(b'\n', &mut line).map_err(|error| Failure::io(&source, error))? == 0 {
-            break;
-        }
+    let (mut input, mut lines) = (BufReader::with_capacity(BATCH_BYTES, input), Lines::default());
+    while let Some((number, line)) = lines.next(&mut input).map_err(|error| read_failed(&source, error))? {
         let text = line.trim_ascii();
         if text.is_empty() {
             continue;
@@ -264,7 +261,6 @@ fn read_jsonl(input: Box<dyn Read>, importer: &mut Importer<'_>) -> Result<(), F
 }
 
 fn read_csv(input: Box<dyn Read>, delimiter: u8, importer: &mut Importer<'_>) -> Result<(), Failure> {
-    let file = importer.import.file;
     let source = importer.import.source();
     let failed = |line: u64, fault: String| Failure::usage(format!("{source}: line {line}: {fault}"));
     let unclosed = || "a quoted field is not closed before the end of the file".to_owned();
@@ -274,7 +270,7 @@ fn read_csv(input: Box<dyn Read>, delimiter: u8, importer: &mut Importer<'_>) ->
     let header = match reader.byte_headers() {
         Ok(header) => header.clone(),
         Err(error) => {
-            let (line, fault) = csv_fault(file, error)?;
+            let (line, fault) = csv_fault(&source, error)?;
             return Err(failed(line, fault));
         }
     };
@@ -288,10 +284,13 @@ fn read_csv(input: Box<dyn Read>, delimiter: u8, importer: &mut Importer<'_>) ->
                 let line = record.position().map_or(0, csv::Position::line);
                 (line, record.as_slice().len(), csv_row(&importer.open.schema, &columns, &record))
             }
-            Err(error) => {
-                let (line, fault) = csv_fault(file, error)?;
-                (line, 0, Err(fault))
-            }
+            Err(error) => match csv_fault(&source, error) {
+                Ok((line, fault)) => (line, 0, Err(fault)),
+                Err(failure) => {
+                    last.map_or(Ok(()), |(line, bytes, row)| importer.take(line, bytes, row))?;
+                    return Err(failure);
+                }
+            },
         };
         if let Some((line, bytes, row)) = last.replace(row) {
             importer.take(line, bytes, row)?;

@@ -8,6 +8,7 @@ mod descriptors;
 mod edges;
 mod exchange;
 mod files;
+mod input;
 mod loads;
 #[cfg(all(feature = "mount", target_os = "linux"))]
 mod mount;
