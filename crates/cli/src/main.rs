@@ -45,6 +45,7 @@ mod text;
 mod times;
 mod tour;
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use args::{Args, Verb};
@@ -55,10 +56,7 @@ use output::{Output, or_seen_enough};
 fn main() -> ExitCode {
     let args = match Args::from_command_line() {
         Ok(args) => args,
-        Err(error) => {
-            let _ = error.print();
-            return if error.use_stderr() { Exit::Usage } else { Exit::Ok }.into();
-        }
+        Err(error) => return print_usage(&error).into(),
     };
     let mut output = Output::new(args.json, args.hex);
     let outcome = run(&args, &mut output).and_then(|exit| or_seen_enough(output.flush()).map(|()| exit));
@@ -70,6 +68,21 @@ fn main() -> ExitCode {
             eprintln!("waxseal: {failure}");
             let _ = output.failure(&failure);
             failure.exit().into()
+        }
+    }
+}
+
+/// Prints a wrong usage on standard error, or the help or version that the user asked for on standard output.
+fn print_usage(usage: &clap::Error) -> Exit {
+    let printed = usage.print().and_then(|()| io::stdout().flush());
+    if usage.use_stderr() {
+        return Exit::Usage;
+    }
+    match or_seen_enough(printed.map_err(|error| Failure::io("standard output", error))) {
+        Ok(()) => Exit::Ok,
+        Err(failure) => {
+            eprintln!("waxseal: {failure}");
+            failure.exit()
         }
     }
 }

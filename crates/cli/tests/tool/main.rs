@@ -8,6 +8,8 @@ mod descriptors;
 mod edges;
 mod exchange;
 mod files;
+#[cfg(target_os = "linux")]
+mod full_output;
 mod input;
 mod loads;
 #[cfg(all(feature = "mount", target_os = "linux"))]
