@@ -119,7 +119,8 @@ pub(crate) enum Verb {
     CompareAndSet { key: OsString, old: OsString, new: Option<OsString> },
     /// Add a number to a counter, atomically, and print the sum.
     ///
-    /// A counter is a signed integer of 64 bits, stored as 8 bytes in little-endian order. A missing key counts as 0.
+    /// A counter is a signed integer of 64 bits, stored as 8 bytes in little-endian order. A missing key counts as 0. If
+    /// only printing the sum fails, the exit code is 4, and the message says that the change was made.
     Add {
         key: OsString,
         #[arg(default_value_t = 1, allow_negative_numbers = true)]

@@ -48,7 +48,7 @@ pub(crate) fn backup(
     if let Some(error) = &created.unlogged {
         output.line(format!("the backup is whole, but the store could not log it: {error}"))?;
     }
-    output.object(&json!({
+    output.changed(&json!({
         "ok": true,
         "id": created.id,
         "seqno": created.seqno,
@@ -147,6 +147,6 @@ pub(crate) fn restore(
     let options = BackupOptions { bytes_per_second, progress: Some(&mut watch) };
     backup.restore_in(id, to, &Env::real(), options)?;
     output.line(format!("restored backup {id}"))?;
-    output.object(&json!({ "ok": true, "id": id }))?;
+    output.changed(&json!({ "ok": true, "id": id }))?;
     Ok(Exit::Ok)
 }

@@ -97,7 +97,7 @@ pub(crate) fn import(args: &Args, src: &Path, output: &mut Output) -> Result<Exi
         imported.sealed,
         imported.unsealed
     ))?;
-    output.object(&json!({
+    output.changed(&json!({
         "ok": true,
         "cf": args.cf(),
         "records": imported.records,
@@ -123,6 +123,6 @@ pub(crate) fn ingest(args: &Args, files: &[PathBuf], moves: bool, output: &mut O
         counted(records, "record", "records"),
         counted(tables, "table", "tables")
     ))?;
-    output.object(&json!({ "ok": true, "cf": args.cf(), "records": records, "tables": tables }))?;
+    output.changed(&json!({ "ok": true, "cf": args.cf(), "records": records, "tables": tables }))?;
     Ok(Exit::Ok)
 }

@@ -50,7 +50,7 @@ pub(crate) fn checkpoint(args: &Args, dest: &Path, output: &mut Output) -> Resul
     let db = open_to_change(args)?;
     db.checkpoint(dest)?;
     db.close()?;
-    output.object(&json!({ "ok": true }))?;
+    output.changed(&json!({ "ok": true }))?;
     Ok(Exit::Ok)
 }
 

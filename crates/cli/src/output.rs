@@ -76,6 +76,13 @@ impl Output {
         self.flush()
     }
 
+    /// Writes the JSON object of a change that was made, and flushes the text before it. If that fails, the failure says
+    /// that the change was made, so that nobody repeats it.
+    pub(crate) fn changed(&mut self, object: &Value) -> Result<(), Failure> {
+        let printed = self.object(object).and_then(|()| self.flush());
+        printed.map_err(|failure| failure.explain("the change was made"))
+    }
+
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
         self.out.flush().map_err(stdout_failed)
     }

@@ -50,7 +50,7 @@ pub(crate) fn put(
     if !is_put {
         return Err(Failure::new(Exit::CheckFailed, format!("the key {} exists", KeyText(&key))));
     }
-    output.object(&json!({ "ok": true, "key": output.to_json(&key), "bytes": value.len() }))?;
+    output.changed(&json!({ "ok": true, "key": output.to_json(&key), "bytes": value.len() }))?;
     Ok(Exit::Ok)
 }
 
@@ -86,7 +86,7 @@ pub(crate) fn del(args: &Args, key: &OsStr, output: &mut Output) -> Result<Exit,
     existing_family(&db, args.cf())?;
     session(args, &db)?.column_family(args.cf())?.delete(&key)?;
     db.close()?;
-    output.object(&json!({ "ok": true, "key": output.to_json(&key) }))?;
+    output.changed(&json!({ "ok": true, "key": output.to_json(&key) }))?;
     Ok(Exit::Ok)
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn delete_range(args: &Args, range: &DeleteRange, output: &mut Output
     }
     session(args, &db)?.column_family(args.cf())?.delete_range((start, end))?;
     db.close()?;
-    output.object(&json!({ "ok": true }))?;
+    output.changed(&json!({ "ok": true }))?;
     Ok(Exit::Ok)
 }
 
@@ -123,7 +123,7 @@ pub(crate) fn compare_and_set(
     if !is_set {
         return Err(Failure::new(Exit::CheckFailed, format!("the key {} has another value", KeyText(&key))));
     }
-    output.object(&json!({ "ok": true, "key": output.to_json(&key) }))?;
+    output.changed(&json!({ "ok": true, "key": output.to_json(&key) }))?;
     Ok(Exit::Ok)
 }
 
@@ -133,11 +133,8 @@ pub(crate) fn add(args: &Args, key: &OsStr, number: i64, output: &mut Output) ->
     let before = session(args, &db)?.column_family(args.cf())?.fetch_add(&key, number)?;
     db.close()?;
     let after = before + number;
-    if output.json {
-        output.object(&json!({ "ok": true, "key": output.to_json(&key), "before": before, "after": after }))?;
-    } else {
-        output.line(after.to_string())?;
-    }
+    output.line(after.to_string())?;
+    output.changed(&json!({ "ok": true, "key": output.to_json(&key), "before": before, "after": after }))?;
     Ok(Exit::Ok)
 }
 
@@ -179,7 +176,7 @@ pub(crate) fn merge(
     }
     batch.commit(batch.durability())?;
     db.close()?;
-    output.object(&json!({ "ok": true, "key": output.to_json(&key), "operands": operands.len() }))?;
+    output.changed(&json!({ "ok": true, "key": output.to_json(&key), "operands": operands.len() }))?;
     Ok(Exit::Ok)
 }
 

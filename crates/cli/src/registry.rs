@@ -110,7 +110,7 @@ pub(crate) fn unregister(args: &Args, said: &Pair, output: &mut Output) -> Resul
         return Err(Failure::not_found(format!("{} is not registered on {}", said.operation, said.target)));
     }
     output.line(format!("unregistered\t{}\t{}", said.target, said.operation))?;
-    output.object(&json!({ "ok": true, "target": said.target, "operation": said.operation }))?;
+    output.changed(&json!({ "ok": true, "target": said.target, "operation": said.operation }))?;
     Ok(Exit::Ok)
 }
 

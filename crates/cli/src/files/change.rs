@@ -25,7 +25,7 @@ pub(super) fn mv(args: &Args, src: &OsStr, dest: &OsStr, output: &mut Output) ->
 /// Makes the changes durable and prints that they are.
 fn done(tree: &dyn Tree, output: &mut Output) -> Result<Exit, Failure> {
     tree.finish()?;
-    output.object(&json!({ "ok": true }))?;
+    output.changed(&json!({ "ok": true }))?;
     Ok(Exit::Ok)
 }
 
@@ -56,7 +56,7 @@ pub(super) fn rm(args: &Args, paths: &[OsString], recursive: bool, output: &mut 
         true => tree.remove_tree(path),
         false => tree.remove(path),
     })?;
-    output.object(&json!({ "ok": true }))?;
+    output.changed(&json!({ "ok": true }))?;
     Ok(Exit::Ok)
 }
 
@@ -74,7 +74,7 @@ pub(super) fn mkdir(args: &Args, paths: &[OsString], parents: bool, output: &mut
         }
         Ok(())
     })?;
-    output.object(&json!({ "ok": true }))?;
+    output.changed(&json!({ "ok": true }))?;
     Ok(Exit::Ok)
 }
 

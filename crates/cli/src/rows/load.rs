@@ -57,7 +57,7 @@ pub(crate) fn load(args: &Args, load: &Load, format: Format, output: &mut Output
         line += &format!("; skipped {}", text::counted(bad, "bad row", "bad rows"));
     }
     let object = json!({ "ok": true, "records": records, "skipped": bad });
-    or_seen_enough(output.line(line).and_then(|()| output.object(&object)))?;
+    or_seen_enough(output.line(line).and_then(|()| output.changed(&object)))?;
     Ok(Exit::Ok)
 }
 

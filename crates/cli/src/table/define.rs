@@ -47,7 +47,7 @@ pub(crate) fn alter(args: &Args, name: &str, change: &TableChange, output: &mut 
                 output.line(format!("purged {column:?}"))?;
             }
             if report.held.is_empty() {
-                output.object(&json!({ "ok": true, "purged": report.columns, "held": report.held }))?;
+                output.changed(&json!({ "ok": true, "purged": report.columns, "held": report.held }))?;
                 return Ok(Exit::Ok);
             }
             let held = format!("held by a snapshot: {}", report.held.join(", "));
@@ -60,7 +60,7 @@ pub(crate) fn alter(args: &Args, name: &str, change: &TableChange, output: &mut 
 }
 
 fn done(name: &str, output: &mut Output) -> Result<Exit, Failure> {
-    output.object(&json!({ "ok": true, "table": name }))?;
+    output.changed(&json!({ "ok": true, "table": name }))?;
     Ok(Exit::Ok)
 }
 

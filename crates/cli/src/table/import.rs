@@ -110,7 +110,7 @@ pub(crate) fn import(args: &Args, name: &str, import: &Import<'_>, output: &mut 
         line += &format!("; skipped {}", text::counted(bad, "bad row", "bad rows"));
     }
     let object = json!({ "ok": true, "rows": rows, "skipped": bad });
-    or_seen_enough(output.line(line).and_then(|()| output.object(&object)))?;
+    or_seen_enough(output.line(line).and_then(|()| output.changed(&object)))?;
     Ok(Exit::Ok)
 }
 

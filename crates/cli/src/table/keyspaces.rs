@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Args, verb: &KeyspaceVerb, output: &mut Output) -> Resu
             db.close()?;
         }
     }
-    output.object(&json!({ "ok": true }))?;
+    output.changed(&json!({ "ok": true }))?;
     Ok(Exit::Ok)
 }
 

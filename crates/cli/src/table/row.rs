@@ -37,7 +37,7 @@ pub(crate) fn insert(
         false => open.table.insert_with(row, options)?,
     }
     open.db.close()?;
-    output.object(&json!({ "ok": true, "rows": 1 }))?;
+    output.changed(&json!({ "ok": true, "rows": 1 }))?;
     Ok(Exit::Ok)
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn update(
         });
     }
     open.db.close()?;
-    output.object(&json!({ "ok": true, "rows": 1 }))?;
+    output.changed(&json!({ "ok": true, "rows": 1 }))?;
     Ok(Exit::Ok)
 }
 
@@ -136,7 +136,7 @@ pub(crate) fn delete(
         open.table.delete(open.key(key)?)?;
     }
     open.db.close()?;
-    output.object(&json!({ "ok": true }))?;
+    output.changed(&json!({ "ok": true }))?;
     Ok(Exit::Ok)
 }
 
@@ -150,6 +150,6 @@ pub(crate) fn truncate(args: &Args, name: &str, output: &mut Output) -> Result<E
     let open = OpenTable::to_change(args, name)?;
     open.table.truncate()?;
     open.db.close()?;
-    output.object(&json!({ "ok": true }))?;
+    output.changed(&json!({ "ok": true }))?;
     Ok(Exit::Ok)
 }
