@@ -38,10 +38,17 @@ impl Output {
             };
             return self.object(&row);
         }
-        match value {
-            Some(value) => self.line(format!("{}\t{}", self.readable(key), self.readable(value))),
-            None => self.line(self.readable(key)),
+        self.write_readable(key)?;
+        if let Some(value) = value {
+            self.write(&[b"\t"])?;
+            self.write_readable(value)?;
         }
+        self.write(&[b"\n"])
+    }
+
+    /// Writes bytes as `readable` formats them, piece by piece: a long value needs no copy.
+    pub(crate) fn write_readable(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        text::pieces(bytes).try_for_each(|piece| self.write(&[self.readable(piece).as_bytes()]))
     }
 
     /// Writes a record as a JSON object, with its labels if it has any.

@@ -61,7 +61,7 @@ pub(crate) fn get(args: &Args, key: &OsStr, output: &mut Output) -> Result<Exit,
     let labels = if output.json { labels(&cf, &key)? } else { None };
     let found = cf.get_with(&key, |value| match (output.json, output.hex) {
         (true, _) => output.labelled(&key, value, labels),
-        (false, true) => output.write(&[output.readable(value).as_bytes()]),
+        (false, true) => output.write_readable(value),
         (false, false) => output.write(&[value]),
     })?;
     match found {

@@ -27,6 +27,22 @@ pub(crate) fn escape(bytes: &[u8]) -> String {
     out
 }
 
+/// Length of the pieces of a long value.
+const PIECE_BYTES: usize = 64 * 1024;
+
+/// Splits bytes between characters into pieces that can be escaped one by one, so that a long value needs no copy.
+pub(crate) fn pieces(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let begins = |at: &usize| rest.get(*at).is_none_or(|byte| byte & 0b1100_0000 != 0b1000_0000);
+        let most = PIECE_BYTES.min(rest.len());
+        let end = (most.saturating_sub(3)..=most).rev().find(begins).unwrap_or(most);
+        let (piece, after) = rest.split_at(end);
+        rest = after;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
 fn push_byte(out: &mut String, byte: u8) {
     let _ = write!(out, "\\x{byte:02x}"); // writing to a string cannot fail
 }
@@ -150,6 +166,13 @@ mod tests {
 
     #[test]
     fn escapes_read_well() {
+        for long in
+            [vec![b'a'; PIECE_BYTES - 1], vec![b'a'; PIECE_BYTES - 2], vec![0xff; PIECE_BYTES], vec![0x80; PIECE_BYTES]]
+        {
+            let long = [&long[..], "grün€".repeat(PIECE_BYTES).as_bytes(), b"\xe2\x82"].concat();
+            assert!(pieces(&long).all(|piece| piece.len() <= PIECE_BYTES));
+            assert_eq!(pieces(&long).map(escape).collect::<String>(), escape(&long));
+        }
         assert_eq!(escape("a\tgrün\\\x00".as_bytes()), "a\\tgrün\\\\\\x00");
         assert_eq!(escape(b"\xff/name"), "\\xff/name");
     }

@@ -5,7 +5,8 @@
 //! 4, so that up to three flipped bits never turn one kind into another. See docs/format.md, section 2.
 
 use crate::codec::Reader;
-use crate::error::Result;
+use crate::env::check_room;
+use crate::error::{IoContext, Result};
 
 /// Sequence number: the position in commit order, one per operation. 56 bits last 228 years at ten million writes per
 /// second.
@@ -240,6 +241,12 @@ impl OwnedRecord {
     pub fn of(record: &Record<'_>) -> OwnedRecord {
         let [key, value, companion] = [record.key, record.value, record.companion].map(<[u8]>::to_vec);
         OwnedRecord { key, seqno: record.seqno, kind: record.kind, value, companion }
+    }
+
+    /// Copies a record that a read found. Returns `Io` if the memory for it is not available.
+    pub fn try_of(record: &Record<'_>) -> Result<OwnedRecord> {
+        check_room(record.key.len() + record.value.len() + record.companion.len()).during(|| "copying a record")?;
+        Ok(OwnedRecord::of(record))
     }
 
     /// Borrows the record.

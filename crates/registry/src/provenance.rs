@@ -4,7 +4,8 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use waxseal_lsm::checksum::{Uid, hash_key};
 use waxseal_lsm::db::{At, Db, Family, RecordPlace};
-use waxseal_lsm::error::Result;
+use waxseal_lsm::env::try_copy;
+use waxseal_lsm::error::{IoContext, Result};
 use waxseal_lsm::names::StoreFileName;
 use waxseal_lsm::options::Verify;
 use waxseal_lsm::record::{Record, Seqno};
@@ -118,8 +119,9 @@ pub(crate) fn explain(
 ) -> Result<Explanation> {
     let target = Target::key(family.name(), key);
     let mut value = None;
-    let read =
-        db.get_checked(family, key, At::Latest, Verify::Always, &mut |record| value = Some(record.value.to_vec()));
+    let mut copy = |record: &Record<'_>| value = Some(try_copy(record.value));
+    let read = db.get_checked(family, key, At::Latest, Verify::Always, &mut copy);
+    let value = value.transpose().during(|| "copying a value")?;
     let found = db.locate(family, key, At::Latest);
     let verdict = match (&read, &found) {
         (Err(error), _) | (_, Err(error)) => error.to_string(),

@@ -262,12 +262,13 @@ pub(crate) fn pop(cf: &ColumnFamily, end: End, options: WriteOptions) -> Result<
     let mut read = inner.engine.read_end_optimistic(family, end, cf.scan_reading())?;
     with_spare(|operations| {
         loop {
-            let Some((key, _)) = read.record() else { return Ok(None) };
+            let Some((key, value)) = read.record() else { return Ok(None) };
+            let popped = (key.into(), Slice::copied(value)?);
             operations.clear();
             write_entries.of_write(Write::delete(key), &entries).push(inner, family, operations)?;
             let notes = Notes { who: Some(who), ..Notes::default() };
             if inner.commit_when(operations, durability, notes, &mut read)? {
-                return Ok(read.record().map(|(key, value)| (key.into(), value.into())));
+                return Ok(Some(popped));
             }
         }
     })

@@ -134,7 +134,7 @@ fn outermost(
 ) -> Result<Option<(Slice, Slice)>> {
     let mut cursor = whole(cf, at)?;
     to(&mut cursor)?;
-    Ok(cursor.valid().then(|| (cursor.key().into(), cursor.value().into())))
+    cursor.valid().then(|| Ok((cursor.key().into(), Slice::copied(cursor.value())?))).transpose()
 }
 
 fn has_no_record(cf: &ColumnFamily, at: At<'_>) -> Result<bool> {

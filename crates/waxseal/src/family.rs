@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use waxseal_lsm::compaction_filter::CompactionFilter;
 use waxseal_lsm::db::At;
-use waxseal_lsm::error::Result;
+use waxseal_lsm::env::try_extend;
+use waxseal_lsm::error::{IoContext, Result};
 use waxseal_lsm::options::{CfOptions, Verify};
 use waxseal_lsm::table_property::TableProperty;
 use waxseal_meta::Seal;
@@ -271,7 +272,7 @@ impl ColumnFamily {
 
     /// Returns a copy of the value of a key.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
-        self.get_with(key, |value| Slice::from(value))
+        self.get_with(key, Slice::copied)?.transpose()
     }
 
     /// Passes the value of a key to `visit` and returns the result of `visit`. Allocates nothing; `visit` is not called
@@ -366,7 +367,8 @@ impl ColumnFamily {
     /// empty.
     pub fn get_into(&self, key: impl AsRef<[u8]>, value: &mut Vec<u8>) -> Result<bool> {
         value.clear();
-        Ok(self.get_with(key, |found| value.extend_from_slice(found))?.is_some())
+        let copied = self.get_with(key, |found| try_extend(value, found))?;
+        Ok(copied.transpose().during(|| "copying a value")?.is_some())
     }
 
     /// Returns true if the key exists. A value in a blob file is not read.

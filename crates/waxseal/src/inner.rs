@@ -277,10 +277,13 @@ impl Inner {
         keys: &[&[u8]],
     ) -> Result<Option<Vec<Option<Slice>>>> {
         self.check(&cf.family)?;
-        let mut values = vec![None; keys.len()];
-        let mut take = |index: usize, record: &Record<'_>| values[index] = Some(Slice::from(record.value));
+        let (mut values, mut copied) = (vec![None; keys.len()], Ok(()));
+        let mut take = |index: usize, record: &Record<'_>| match Slice::copied(record.value) {
+            Ok(value) => values[index] = Some(value),
+            Err(error) => copied = Err(error),
+        };
         let found = self.engine.multi_get_resident(&cf.family, keys, at, cf.point_reading().verify, &mut take)?;
-        Ok(found.then_some(values))
+        copied.map(|()| found.then_some(values))
     }
 
     /// Returns the values of many keys, all read at the same sequence number.
@@ -293,10 +296,13 @@ impl Inner {
         self.check(&cf.family)?;
         let keys: Vec<K> = keys.into_iter().collect();
         let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
-        let mut values = vec![None; keys.len()];
-        let mut take = |index: usize, record: &Record<'_>| values[index] = Some(Slice::from(record.value));
+        let (mut values, mut copied) = (vec![None; keys.len()], Ok(()));
+        let mut take = |index: usize, record: &Record<'_>| match Slice::copied(record.value) {
+            Ok(value) => values[index] = Some(value),
+            Err(error) => copied = Err(error),
+        };
         self.engine.multi_get_checked(&cf.family, &keys, at, cf.point_reading(), &mut take)?;
-        Ok(values)
+        copied.map(|()| values)
     }
 
     /// Closes the store for all handles; a second call does nothing.

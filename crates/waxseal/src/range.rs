@@ -248,8 +248,8 @@ impl Range {
     /// Returns the next record at an end, with or without its value.
     #[cfg(feature = "tokio")]
     pub(crate) fn row_at(&mut self, end: End, keys_only: bool) -> Option<Result<(Slice, Slice)>> {
-        let key = |cursor: &UserCursor| (cursor.key().into(), Slice::new());
-        Some(self.advance(end)?.map(if keys_only { key } else { record }))
+        let key = |cursor: &UserCursor| Ok((cursor.key().into(), Slice::new()));
+        Some(self.advance(end)?.and_then(if keys_only { key } else { record }))
     }
 
     /// Advances one end. Returns the cursor on its next record, an error for damage, or `None` at the end of the range.
@@ -399,21 +399,21 @@ fn above_prefix(prefix: &[u8]) -> Bound<Vec<u8>> {
     }
 }
 
-fn record(cursor: &UserCursor) -> (Slice, Slice) {
-    (cursor.key().into(), cursor.value().into())
+fn record(cursor: &UserCursor) -> Result<(Slice, Slice)> {
+    Ok((cursor.key().into(), Slice::copied(cursor.value())?))
 }
 
 impl Iterator for Range {
     type Item = Result<(Slice, Slice)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        Some(self.advance(End::Front)?.map(record))
+        Some(self.advance(End::Front)?.and_then(record))
     }
 }
 
 impl DoubleEndedIterator for Range {
     fn next_back(&mut self) -> Option<Self::Item> {
-        Some(self.advance(End::Back)?.map(record))
+        Some(self.advance(End::Back)?.and_then(record))
     }
 }
 

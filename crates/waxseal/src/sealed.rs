@@ -56,7 +56,7 @@ impl Sealed {
             }
         };
         let seal = seal.ok_or_else(|| Error::invalid("the record has no seal: it was written by a plain store"))?;
-        Ok(Sealed { value: record.value.into(), seal, seqno: record.seqno })
+        Ok(Sealed { value: Slice::copied(record.value)?, seal, seqno: record.seqno })
     }
 }
 

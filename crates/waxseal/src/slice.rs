@@ -8,6 +8,8 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use waxseal_lsm::env::check_room;
+use waxseal_lsm::error::{IoContext, Result};
 
 /// Longest byte string stored without an allocation.
 const INLINE_BYTES: usize = 30;
@@ -42,6 +44,13 @@ impl Slice {
     /// Returns an empty slice.
     pub const fn new() -> Slice {
         Slice(Repr::Inline { len: 0, bytes: [0; INLINE_BYTES] })
+    }
+
+    /// Copies bytes that a read found. Returns `Io` if the memory for them is not available.
+    #[inline]
+    pub(crate) fn copied(from: &[u8]) -> Result<Slice> {
+        check_room(from.len()).during(|| "copying a value")?;
+        Ok(Slice::from(from))
     }
 
     /// Returns the bytes.

@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use waxseal_lsm::db::{self as engine, At};
-use waxseal_lsm::error::{Error, Result};
+use waxseal_lsm::env::try_extend;
+use waxseal_lsm::error::{Error, IoContext, Result};
 use waxseal_lsm::record::Seqno;
 use waxseal_meta::reading::Meta;
 
@@ -50,7 +51,7 @@ impl Snapshot {
 
     /// Returns a copy of the value of a key.
     pub fn get(&self, cf: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
-        self.get_with(cf, key, |value| Slice::from(value))
+        self.get_with(cf, key, Slice::copied)?.transpose()
     }
 
     /// Passes the value of a key to `visit` and returns the result of `visit`. Allocates nothing.
@@ -85,7 +86,8 @@ impl Snapshot {
     /// empty.
     pub fn get_into(&self, cf: &ColumnFamily, key: impl AsRef<[u8]>, value: &mut Vec<u8>) -> Result<bool> {
         value.clear();
-        Ok(self.get_with(cf, key, |found| value.extend_from_slice(found))?.is_some())
+        let copied = self.get_with(cf, key, |found| try_extend(value, found))?;
+        Ok(copied.transpose().during(|| "copying a value")?.is_some())
     }
 
     /// Returns the entry that a provider stored with the value of a key: see [`ColumnFamily::get_meta`].

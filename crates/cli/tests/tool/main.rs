@@ -12,6 +12,8 @@ mod files;
 mod full_output;
 mod input;
 mod loads;
+#[cfg(target_os = "linux")]
+mod memory;
 #[cfg(all(feature = "mount", target_os = "linux"))]
 mod mount;
 mod overview;

@@ -354,6 +354,28 @@ pub fn check_room(length: usize) -> io::Result<()> {
     Ok(())
 }
 
+/// Sets the length of a buffer; new bytes are zero. Returns `OutOfMemory` if the memory is not available.
+pub fn try_resize(buffer: &mut Vec<u8>, length: usize) -> io::Result<()> {
+    buffer.try_reserve(length.saturating_sub(buffer.len())).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    buffer.resize(length, 0);
+    Ok(())
+}
+
+/// Appends bytes to a buffer. Returns `OutOfMemory` if the memory is not available.
+pub fn try_extend(buffer: &mut Vec<u8>, bytes: &[u8]) -> io::Result<()> {
+    buffer.try_reserve(bytes.len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    buffer.extend_from_slice(bytes);
+    Ok(())
+}
+
+/// Copies bytes. Returns `OutOfMemory` if the memory is not available.
+pub fn try_copy(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut copy = Vec::new();
+    copy.try_reserve_exact(bytes.len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    copy.extend_from_slice(bytes);
+    Ok(copy)
+}
+
 /// Reads exactly `length` bytes; an early end is `UnexpectedEof`. The caller has checked `length` against the file's
 /// length (I10). Returns `OutOfMemory` if the memory is not available.
 pub fn read_exact(file: &dyn File, offset: u64, length: usize) -> io::Result<Vec<u8>> {
@@ -384,6 +406,11 @@ mod room_tests {
             assert_eq!(check_room(length).unwrap_err().kind(), io::ErrorKind::OutOfMemory);
             assert_eq!(read_exact(&*file, 0, length).unwrap_err().kind(), io::ErrorKind::OutOfMemory);
         }
+        let mut buffer = b"kept".to_vec();
+        assert_eq!(try_resize(&mut buffer, isize::MAX as usize).unwrap_err().kind(), io::ErrorKind::OutOfMemory);
+        assert_eq!(buffer, b"kept");
+        try_resize(&mut buffer, 5).unwrap();
+        assert_eq!(buffer, b"kept\0");
         assert!(check_room(0).is_ok() && check_room(CHECKED_ROOM_BYTES).is_ok());
     }
 }

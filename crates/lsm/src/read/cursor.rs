@@ -500,7 +500,7 @@ impl UserCursor {
                 continue;
             }
             passed = 0;
-            self.saved.set(&record);
+            self.saved.set(&record)?;
             let place = self.leave_key_backward()?;
             if !self.lost_ranges.is_empty() {
                 if self.is_saved_covered() {
@@ -552,7 +552,7 @@ impl UserCursor {
             // Versions above the seqno are skipped up to the end of the key: a damaged version with a corrupted seqno
             // may be among them.
             if planted!(ReverseCursorSkipsVersion, false, record.seqno <= self.seqno) {
-                self.saved.set(&record);
+                self.saved.set(&record)?;
             }
             passed += 1;
         }
@@ -571,7 +571,7 @@ impl UserCursor {
         if self.inner.valid() {
             let newest = self.inner.record();
             if self.order.compare(newest.key, self.saved.record().key).is_eq() {
-                self.saved.set(&newest);
+                self.saved.set(&newest)?;
             }
         }
         self.inner.seek_for_prev(self.saved.record().key, MAX_SEQNO)?;
@@ -820,7 +820,7 @@ impl UserCursor {
         let record = self.inner.record();
         let is_of_one_key = self.only_key(&LostRange::shown(&record)?).is_some();
         if self.pending == 0 && is_of_one_key {
-            self.saved.set(&record);
+            self.saved.set(&record)?;
         }
         self.meet_lost_range(self.pending > 0 || is_of_one_key)
     }

@@ -1,5 +1,8 @@
 //! Copies of keys and records that a cursor has left.
 
+use std::io;
+
+use crate::error::{IoContext, Result};
 use crate::order::{Lead, Order};
 use crate::record::{Kind, Record, Seqno};
 
@@ -62,13 +65,17 @@ impl Default for SavedRecord {
 }
 
 impl SavedRecord {
-    pub(super) fn set(&mut self, record: &Record<'_>) {
+    /// Replaces the record by a copy of another. Returns `Io` if the memory is not available.
+    pub(super) fn set(&mut self, record: &Record<'_>) -> Result<()> {
         self.bytes.clear();
+        let length = record.key.len() + record.value.len() + record.companion.len();
+        self.bytes.try_reserve(length).map_err(|_| io::ErrorKind::OutOfMemory.into()).during(|| "copying a record")?;
         self.bytes.extend_from_slice(record.key);
         self.bytes.extend_from_slice(record.value);
         self.bytes.extend_from_slice(record.companion);
         (self.key_len, self.value_len) = (record.key.len(), record.value.len());
         (self.seqno, self.kind) = (record.seqno, record.kind);
+        Ok(())
     }
 
     pub(super) fn record(&self) -> Record<'_> {

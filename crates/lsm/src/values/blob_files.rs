@@ -23,7 +23,7 @@ use super::{BlobMeta, BlobRef, walk};
 use crate::checksum::{Role, Uid, block_seed, crc, hash};
 use crate::descriptors::{CachedFile, Descriptors};
 use crate::env::work::lock;
-use crate::env::{File, Fs, read_exact, read_into};
+use crate::env::{File, Fs, check_room, read_exact, read_into, try_resize};
 use crate::error::{Damage, Error, IoContext, Remedy, Result, Verdict};
 use crate::names::StoreFileName;
 use crate::planted;
@@ -213,7 +213,7 @@ impl BlobFiles {
             match &self.cached {
                 Some((values, watch)) => {
                     if how.keep && values.invites(&pointer) {
-                        let mut own = BlobBuffer::within(values, &pointer);
+                        let mut own = BlobBuffer::within(values, &pointer)?;
                         from_file(&mut own)?;
                         room.cached = Some(values.keep(own.into_value(pointer)));
                     } else {
@@ -294,13 +294,14 @@ pub struct BlobBuffer {
 }
 
 impl BlobBuffer {
-    /// Creates a buffer for a value that will be cached.
-    fn within(values: &LargeValues, pointer: &Pointer) -> BlobBuffer {
+    /// Creates a buffer for a value that will be cached. Returns `OutOfMemory` if the memory is not available.
+    fn within(values: &LargeValues, pointer: &Pointer) -> Result<BlobBuffer> {
         let framed = pointer.stored_len as usize + FRAME_BYTES;
-        match pointer.codec {
+        check_room(framed.max(pointer.raw_len as usize)).during(|| "reading a value into the cache")?;
+        Ok(match pointer.codec {
             0 => BlobBuffer { framed: values.buffer(framed), ..BlobBuffer::default() },
             _ => BlobBuffer { unpacked: values.buffer(pointer.raw_len as usize), ..BlobBuffer::default() },
-        }
+        })
     }
 
     /// Returns the last value.
@@ -484,7 +485,7 @@ impl BlobFile {
                     return Err(Error::structural("a value file ends too early").in_file(&name(), at));
                 }
             }
-            room.framed.resize(length, 0);
+            try_resize(&mut room.framed, length).during(|| format!("reading {}", name()))?;
         }
         let BlobBuffer { framed, unpacked, plain, .. } = room;
         *plain = Some(0);

@@ -8,6 +8,7 @@
 //!         only that value is lost (`LostValues`).
 
 use std::collections::HashMap;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -177,7 +178,8 @@ impl LoggedValues {
         let (pointer, file) = self.open(logged).map_err(Stop::of)?;
         match self.read(key, &pointer) {
             Ok(()) => Ok((pointer.uid, file)),
-            Err(error) if matches!(error.kind(), ErrorKind::Io(_)) => {
+            // Too little memory is no fault of the device: the frame stays, and recovery ends with the error.
+            Err(error) if matches!(error.kind(), ErrorKind::Io(kind) if *kind != io::ErrorKind::OutOfMemory) => {
                 let key_range = Some((key.to_vec(), key.to_vec()));
                 let (file, verdict) = (file.name().to_string(), Verdict::Missing);
                 let damage = Damage { file, offset: pointer.offset, verdict, key_range, ..Damage::default() };

@@ -250,6 +250,7 @@ impl<'a> LogReading<'a> {
             let (header, in_ring) = match self.next_frame() {
                 (FrameLookup::Whole(header), in_ring) => (header, in_ring),
                 (FrameLookup::Nothing, _) => break,
+                (FrameLookup::Unreadable(error), _) if !error.is_corruption() => return Err(error),
                 (FrameLookup::Unreadable(error), _) => {
                     self.damage = Some(error);
                     break;

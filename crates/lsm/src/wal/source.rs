@@ -8,7 +8,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::env::{Env, File, Open, check_room, read_exact, read_into};
+use crate::env::{Env, File, Open, check_room, read_exact, read_into, try_resize};
 use crate::error::{Damage, Error, IoContext, Result, Verdict};
 use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, PAGE_BYTES};
 use crate::names::StoreFileName;
@@ -49,7 +49,9 @@ pub(super) trait FrameSource {
             Err(error) => return FrameLookup::Unreadable(self.unreadable(offset, error)),
         };
         body.clear();
-        body.resize(header.length as usize, 0);
+        if let Err(error) = try_resize(body, header.length as usize) {
+            return FrameLookup::Unreadable(Error::io(format!("reading a frame of {}", self.name()), error));
+        }
         if let Err(error) = self.read(offset + FRAME_HEADER_BYTES as u64, body) {
             return FrameLookup::Unreadable(self.unreadable(offset, error));
         }

@@ -8,12 +8,13 @@
 //!         damaged one.
 
 use std::collections::HashSet;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use waxseal_lsm::checksum::{Uid, hash};
 use waxseal_lsm::db::{Db, Family, Parts, TableRef};
-use waxseal_lsm::error::{Damage, Error, Result, Verdict};
+use waxseal_lsm::error::{Damage, Error, ErrorKind, Result, Verdict};
 use waxseal_lsm::options::Settings;
 use waxseal_lsm::record::{Kind, Record};
 use waxseal_lsm::seam::{Check, Protection};
@@ -192,6 +193,8 @@ pub(super) fn look_at(
     Ok(())
 }
 
+const OUT_OF_MEMORY: ErrorKind = ErrorKind::Io(io::ErrorKind::OutOfMemory);
+
 fn look_into(
     db: &Db,
     table: &TableRef,
@@ -199,13 +202,14 @@ fn look_into(
     progress: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<()> {
     let protector = db.companions();
+    let add_unread = |error: &Error, report: &mut Report| {
+        report.unread += 1;
+        report.damage.push(Finding { file: table.name(), ..Finding::of(error, Some(table.family().name())) });
+        Ok(())
+    };
     let opened = match db.open_anew(table) {
         Err(error) if error.needs_refresh() => return Err(error),
-        Err(error) if is_unread(&error) => {
-            report.unread += 1;
-            report.damage.push(Finding { file: table.name(), ..Finding::of(&error, Some(table.family().name())) });
-            return Ok(());
-        }
+        Err(error) if is_unread(&error) => return add_unread(&error, report),
         opened => opened,
     };
     report.files += 1;
@@ -227,6 +231,8 @@ fn look_into(
             count(open, protector, ledger.count(), report)?;
             return look_at_values(db, table, open, &mut Which::default(), report, progress);
         }
+        // Too little memory for a block says nothing about the file.
+        (_, Err(error)) if *error.kind() == OUT_OF_MEMORY => return add_unread(&error, report),
         (_, Err(error)) => bearable(error)?,
         (Err(error), Ok(_)) => bearable(error.clone())?,
     };

@@ -266,7 +266,7 @@ impl AsyncColumnFamily {
 
     /// Returns a copy of the value of a key.
     pub async fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
-        self.shared.read(&self.cf, None, key.as_ref(), |record| Slice::from(record.value)).await
+        self.shared.read(&self.cf, None, key.as_ref(), |record| Slice::copied(record.value)).await?.transpose()
     }
 
     /// Returns a copy of the value of a key, with its seal: see [`ColumnFamily::get_sealed`].

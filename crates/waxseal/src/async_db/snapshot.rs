@@ -54,8 +54,8 @@ impl AsyncSnapshot {
 
     /// Returns a copy of the value of a key.
     pub async fn get(&self, cf: &AsyncColumnFamily, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
-        let take = |record: &waxseal_lsm::record::Record<'_>| Slice::from(record.value);
-        self.shared.read(cf.blocking(), Some(&self.snapshot), key.as_ref(), take).await
+        let take = |record: &waxseal_lsm::record::Record<'_>| Slice::copied(record.value);
+        self.shared.read(cf.blocking(), Some(&self.snapshot), key.as_ref(), take).await?.transpose()
     }
 
     /// Returns a copy of the value of a key, with its seal.

@@ -20,7 +20,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use waxseal_lsm::batch::BatchPosition;
 use waxseal_lsm::db::{self as engine, At, ReadSet};
-use waxseal_lsm::error::{Error, ErrorKind, Result};
+use waxseal_lsm::env::try_copy;
+use waxseal_lsm::error::{Error, ErrorKind, IoContext, Result};
 use waxseal_lsm::options::Durability;
 use waxseal_lsm::range_delete::bounds_of;
 use waxseal_lsm::read::CursorBounds;
@@ -136,7 +137,8 @@ impl Shared {
     /// Returns the value of a key in the snapshot.
     fn stored(&self, cf: &ColumnFamily, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let at = At::Snapshot(self.snapshot_for(cf)?);
-        self.inner.read(cf, key, at, |record| record.value.to_vec())
+        let copied = self.inner.read(cf, key, at, |record| try_copy(record.value))?;
+        copied.transpose().during(|| "copying a value")
     }
 }
 
@@ -209,7 +211,7 @@ impl Transaction {
 
     /// Returns a copy of the value of a key, as the transaction sees it.
     pub fn get(&self, cf: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
-        self.get_with(cf, key, |value| Slice::from(value))
+        self.get_with(cf, key, Slice::copied)?.transpose()
     }
 
     /// Passes the value of a key to `visit` and returns the result of `visit`.
@@ -255,8 +257,9 @@ impl Transaction {
             values[index] = value;
         }
         for (index, key, own) in owned {
-            let stored = values[index].take().map(Vec::from);
-            values[index] = own.resolve(&cf.family, key, || Ok(stored))?.map(|value| Slice::from(&value[..]));
+            let stored = values[index].take().map(|value| try_copy(&value)).transpose().during(|| "copying a value")?;
+            let resolved = own.resolve(&cf.family, key, || Ok(stored))?;
+            values[index] = resolved.map(|value| Slice::copied(&value)).transpose()?;
         }
         Ok(values)
     }
@@ -280,7 +283,7 @@ impl Transaction {
     /// # }
     /// ```
     pub fn get_for_update(&self, cf: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
-        self.read(cf, key.as_ref(), true, |value| Slice::from(value))
+        self.read(cf, key.as_ref(), true, Slice::copied)?.transpose()
     }
 
     /// Returns the entry that a provider stored with the value of a key, in the transaction's snapshot: see

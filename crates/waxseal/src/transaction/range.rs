@@ -82,7 +82,7 @@ impl TransactionRange {
             }
             if prefix.as_ref().is_none_or(|prefix| cursor.key().starts_with(prefix)) {
                 cursor.key().clone_into(mine.given.get_or_insert_default());
-                return Ok(Some((cursor.key().into(), cursor.value().into())));
+                return Ok(Some((cursor.key().into(), Slice::copied(cursor.value())?)));
             }
         }
     }

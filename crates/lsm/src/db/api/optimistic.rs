@@ -27,12 +27,13 @@ use crate::db::open::inner::StoreInner;
 use crate::db::reads::ReadPoint;
 use crate::db::state::family::{Family, View};
 use crate::db::state::store_log::OpenLog;
+use crate::env::try_extend;
 use crate::env::work::pause;
-use crate::error::Result;
+use crate::error::{IoContext, Result};
 use crate::expiry::AsOf;
 use crate::interrupt;
 use crate::options::{Durability, ReadSettings};
-use crate::record::Seqno;
+use crate::record::{Record, Seqno};
 use crate::wal::{Hold, Precondition};
 
 /// Attempts to commit before the thread takes a hold.
@@ -88,6 +89,14 @@ pub struct OptimisticRead<'a> {
 struct FoundRecord {
     key: Vec<u8>,
     value: Vec<u8>,
+}
+
+impl FoundRecord {
+    /// Replaces the value by a copy. Returns `Io` if the memory is not available.
+    fn keep_value(&mut self, value: &[u8]) -> Result<()> {
+        self.value.clear();
+        try_extend(&mut self.value, value).during(|| "copying a value")
+    }
 }
 
 /// The attempts of one optimistic commit, and the hold that it takes after too many of them.
@@ -258,10 +267,10 @@ impl OptimisticRead<'_> {
             Choice::End(end) => end,
             Choice::Key(key) => {
                 let checks = reads.checks(self.reading);
-                return reads.get_in((self.family, &view), (key, None), moment, checks, &mut |record| {
-                    spare.value.clear();
-                    spare.value.extend_from_slice(record.value);
-                });
+                let mut kept = Ok(());
+                let mut keep = |record: &Record<'_>| kept = spare.keep_value(record.value);
+                let is_found = reads.get_in((self.family, &view), (key, None), moment, checks, &mut keep)?;
+                return kept.map(|()| is_found);
             }
         };
         let mut cursor = reads.cursor_in(self.family, view, moment, (Bound::Unbounded, Bound::Unbounded), self.reading);
@@ -272,8 +281,7 @@ impl OptimisticRead<'_> {
         if cursor.valid() {
             spare.key.clear();
             spare.key.extend_from_slice(cursor.key());
-            spare.value.clear();
-            spare.value.extend_from_slice(cursor.value());
+            spare.keep_value(cursor.value())?;
         }
         Ok(cursor.valid())
     }

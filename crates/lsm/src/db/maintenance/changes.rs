@@ -40,7 +40,7 @@ use crate::db::catalog::feed::{FeedReader, FeedView, is_needed};
 use crate::db::open::inner::StoreInner;
 use crate::db::open::kept_log::first_history;
 use crate::db::writes::commit::NO_FAMILY;
-use crate::env::Open;
+use crate::env::{Open, try_copy};
 use crate::error::{Damage, Error, IoContext, Result, Verdict};
 use crate::interrupt;
 use crate::names::{StoreFileName, system_number};
@@ -492,7 +492,7 @@ impl Changes {
             if frame.seqno > self.next_seqno && frame.seqno != following {
                 return Err(Error::structural("commits are missing between two segments of the log"));
             }
-            let body = frame.body.to_vec();
+            let body = try_copy(frame.body).during(|| "copying a commit of the log")?;
             if !self.take_frame(view, frame.seqno, &body)? {
                 return Ok(Some(false)); // the next call reads the frame again
             }
@@ -545,7 +545,7 @@ impl Changes {
                 family,
                 kind: operation.kind,
                 key: operation.key.to_vec(),
-                value: operation.value.to_vec(),
+                value: try_copy(operation.value).during(|| "copying a value")?,
                 companion: operation.companion.to_vec(),
                 ends_commit: false,
                 tables: None,
@@ -623,10 +623,12 @@ impl Changes {
         let value = match kind {
             Kind::BlobPointer => {
                 let record = Record { key: &key, seqno, kind, value, companion: &companion };
-                self.values.whole(&record, value).map_err(|error| error.in_key(&key))?.value.to_vec()
+                let whole = self.values.whole(&record, value).map_err(|error| error.in_key(&key))?;
+                try_copy(whole.value)
             }
-            _ => value.clone(),
+            _ => try_copy(value),
         };
+        let value = value.during(|| "copying a value")?;
         let kind = kind.logical();
         self.verify(&Record { key: &key, seqno, kind, value: &value, companion: &companion })?;
         let operation = match kind {
@@ -700,10 +702,11 @@ impl Changes {
                                 number.ok_or_else(|| Error::structural("a pointer names an unknown blob file"))?;
                             let logged = pointer.encode_logged(number);
                             let record = Record { value: &logged, ..record };
-                            self.values.whole(&record, &logged)?.value.to_vec()
+                            try_copy(self.values.whole(&record, &logged)?.value)
                         }
-                        _ => record.value.to_vec(),
+                        _ => try_copy(record.value),
                     };
+                    let value = value.during(|| "copying a value")?;
                     let operation = match kind.logical() {
                         Kind::Put => ChangeOperation::Put { key, value },
                         Kind::Delete => ChangeOperation::Delete { key },

@@ -148,8 +148,10 @@ impl BlobReader for ViewTables {
     fn merge(&self, key: &[u8], (seqno, as_of): (Seqno, AsOf), merged: &mut OwnedRecord) -> Result<()> {
         let checks = Checks { passing: !self.reading.fill_cache, ..Checks::NONE };
         let moment = ReadPoint { seqno, as_of };
-        let mut visit = |record: &Record<'_>| *merged = OwnedRecord::of(record);
-        self.reads.merged_in((&self.family, &self.view), key, moment, checks, &mut visit)
+        let mut copied = Ok(());
+        let mut visit = |record: &Record<'_>| copied = OwnedRecord::try_of(record).map(|record| *merged = record);
+        self.reads.merged_in((&self.family, &self.view), key, moment, checks, &mut visit)?;
+        copied
     }
 }
 

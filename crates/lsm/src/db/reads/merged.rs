@@ -14,7 +14,8 @@ use super::values::fetch_by;
 use super::{ReadPoint, Reads, unread};
 use crate::checksum::hash_key;
 use crate::db::state::family::{Family, View};
-use crate::error::{Error, Result};
+use crate::env::try_copy;
+use crate::error::{Error, IoContext, Result};
 use crate::interrupt;
 use crate::merge_operator::OperandStack;
 use crate::record::{Kind, OwnedRecord, Record, Seqno};
@@ -60,7 +61,8 @@ impl Reads {
                 Some(record) if record.kind == Kind::Merge => {
                     let next = record.seqno.checked_sub(1);
                     let is_unproven = self.companions.is_unproven(&record.borrow());
-                    operands.push((operator, key), ((), record.value.clone(), is_unproven), &mut |()| ())?;
+                    let operand = try_copy(&record.value).during(|| "copying an operand")?;
+                    operands.push((operator, key), ((), operand, is_unproven), &mut |()| ())?;
                     newest.get_or_insert(record);
                     match next {
                         Some(next) => at = next,
@@ -91,8 +93,8 @@ impl Reads {
         checks: Checks,
     ) -> Result<Option<OwnedRecord>> {
         let (known_hash, mut found) = (of.0.order().is_hashable().then(|| hash_key(key)), None);
-        self.version_in(of, (key, known_hash), seqno, checks, |record| found = Some(OwnedRecord::of(record)))?;
-        Ok(found)
+        self.version_in(of, (key, known_hash), seqno, checks, |record| found = Some(OwnedRecord::try_of(record)))?;
+        found.transpose()
     }
 
     /// Returns the version below the operands with its value; `None` if it counts as absent.
@@ -111,8 +113,8 @@ impl Reads {
                     return Ok(None);
                 }
                 let mut base = None;
-                self.show_whole(of, &record, fetch_by(checks), &mut |whole| base = Some(OwnedRecord::of(whole)))?;
-                Ok(base)
+                self.show_whole(of, &record, fetch_by(checks), &mut |whole| base = Some(OwnedRecord::try_of(whole)))?;
+                base.transpose()
             }
             kind => Err(unread(kind)),
         }

@@ -12,8 +12,8 @@ use super::codec::{
 };
 use crate::checksum::{Role, Uid, block_seed, crc};
 use crate::codec::Reader;
-use crate::env::{File, check_room, read_exact};
-use crate::error::{Error, Result};
+use crate::env::{File, read_exact, try_resize};
+use crate::error::{Error, IoContext, Result};
 use crate::frame::PAGE_BYTES;
 use crate::header::HEADER_BYTES;
 use crate::options::Compression;
@@ -190,15 +190,13 @@ impl<'a> StoredBlock<'a> {
             PLAIN if self.packed.len() == raw_len as usize => Ok(self.packed),
             PLAIN => Err(Error::structural("an unpacked block has another length than its handle says")),
             LZ4 => {
-                room_for(raw_len)?;
-                scratch.resize(raw_len as usize, 0);
+                make_room(scratch, raw_len)?;
                 unpack_lz4(self.packed, scratch)?;
                 Ok(scratch)
             }
             ZSTD => {
-                room_for(raw_len)?;
                 scratch.clear();
-                scratch.resize(raw_len as usize, 0);
+                make_room(scratch, raw_len)?;
                 unpack_zstd(self.packed, dictionary, scratch)?;
                 Ok(scratch)
             }
@@ -232,9 +230,9 @@ impl StoredBlock<'_> {
     }
 }
 
-/// Fails if there is not enough memory to decompress so many bytes.
-fn room_for(raw_len: u32) -> Result<()> {
-    check_room(raw_len as usize).map_err(|error| Error::io("unpacking a block", error))
+/// Sets the length of the buffer for a decompressed body. Returns `Io` if the memory is not available.
+fn make_room(scratch: &mut Vec<u8>, raw_len: u32) -> Result<()> {
+    try_resize(scratch, raw_len as usize).during(|| "unpacking a block")
 }
 
 /// Returns the body of stored bytes without a column: the bytes themselves, or decompressed into `scratch`.

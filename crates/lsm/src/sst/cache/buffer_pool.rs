@@ -16,8 +16,8 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-use crate::env::populate;
 use crate::env::work::lock;
+use crate::env::{check_room, populate};
 use crate::sst::block::block::Block;
 
 /// Maximum number of buffers.
@@ -121,7 +121,8 @@ impl BufferPool {
         let room = rounded(length);
         let of_room = |each: &VecDeque<Vec<u8>>| last_of(each, room);
         let Some(mut buffer) = self.latest.take(of_room).or_else(|| self.legacy.take(of_room)) else {
-            let mut buffer = vec![0; room];
+            // The caller has checked that there is memory for `length` bytes, not for the size class.
+            let mut buffer = vec![0; if check_room(room).is_ok() { room } else { length }];
             populate(&mut buffer);
             buffer.truncate(length);
             return buffer;

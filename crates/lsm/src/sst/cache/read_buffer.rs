@@ -7,7 +7,9 @@
 //! Memory: at most two buffers of `MOST_BYTES` per thread that reads, outside of the cache's budget.
 
 use std::cell::Cell;
+use std::io;
 
+use crate::env::try_resize;
 use crate::options::KIB;
 
 /// Size up to which a thread keeps a buffer.
@@ -32,12 +34,13 @@ impl ReadBuffer {
         SPARE.try_with(Cell::take).unwrap_or_default() // fresh ones while the thread exits
     }
 
-    /// Returns room for `length` stored bytes, with any content, and the other buffer.
-    pub(in crate::sst) fn parts(&mut self, length: usize) -> (&mut [u8], &mut Vec<u8>) {
+    /// Returns room for `length` stored bytes, with any content, and the other buffer. Returns `OutOfMemory` if the
+    /// memory is not available.
+    pub(in crate::sst) fn parts(&mut self, length: usize) -> io::Result<(&mut [u8], &mut Vec<u8>)> {
         if self.stored.len() < length {
-            self.stored.resize(length, 0);
+            try_resize(&mut self.stored, length)?;
         }
-        (&mut self.stored[..length], &mut self.body)
+        Ok((&mut self.stored[..length], &mut self.body))
     }
 
     /// Returns the buffers to this thread, but frees long ones.

@@ -6,7 +6,7 @@ use super::filter::BloomFilter;
 use super::index::Index;
 use super::top_index::{PartitionEntry, TopIndex, sum_of};
 use crate::checksum::{Role, Uid};
-use crate::env::{File, read_exact};
+use crate::env::{File, read_exact, try_copy};
 use crate::error::{Error, Result};
 use crate::order::Order;
 use crate::sst::block::frame::{BlockHandle, check_frame, drop_cached_pages, read_error};
@@ -156,7 +156,8 @@ impl PartitionReader<'_> {
             false => None,
         };
         let framed = |handle: &BlockHandle, from: usize| match &together {
-            Some(bytes) => Ok(bytes[from..from + handle.bytes()].to_vec()),
+            Some(bytes) => try_copy(&bytes[from..from + handle.bytes()])
+                .map_err(|error| read_error(self.name, handle.offset, error)),
             None => read_exact(self.file, handle.offset, handle.bytes())
                 .map_err(|error| read_error(self.name, handle.offset, error)),
         };

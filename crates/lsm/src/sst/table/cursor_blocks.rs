@@ -15,7 +15,7 @@ use super::cursor::TableCursor;
 use super::partial_cursor::PartialCursor;
 use super::table::LoadedBlock;
 use super::verify_read::Checks;
-use crate::env::read_exact;
+use crate::env::{read_exact, try_copy};
 use crate::error::{Error, Result};
 use crate::lost_range::LostRange;
 use crate::options::KIB;
@@ -198,6 +198,8 @@ impl TableCursor {
             self.chunk_at = handle.offset;
         }
         let from = (handle.offset - self.chunk_at) as usize;
-        table.load(self.chunk[from..from + handle.bytes()].to_vec(), handle, false)
+        let block = try_copy(&self.chunk[from..from + handle.bytes()])
+            .map_err(|error| read_error(&table.name, handle.offset, error))?;
+        table.load(block, handle, false)
     }
 }

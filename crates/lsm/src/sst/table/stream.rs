@@ -8,6 +8,7 @@
 //! Damage: a block that fails its check, and the rest of the table, are read by the table's cursor, which can repair
 //!         blocks. The cursor also performs all moves other than forward steps.
 
+use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use super::partitions::PassingPartition;
 use super::table::Table;
 use crate::checksum::Role;
 use crate::cursor::Cursor;
-use crate::env::read_into;
+use crate::env::{read_into, try_resize};
 use crate::error::Result;
 use crate::options::KIB;
 use crate::planted;
@@ -147,7 +148,7 @@ impl TableStream {
         if !held {
             let left = self.table.data_end().saturating_sub(handle.offset);
             let length = CHUNK_BYTES.min(left).max(handle.bytes() as u64) as usize;
-            self.make_room(length);
+            self.make_room(length).map_err(|error| read_error(&self.table.name, handle.offset, error))?;
             read_into(&*self.table.file, handle.offset, &mut self.chunk).map_err(|error| {
                 self.chunk.clear();
                 read_error(&self.table.name, handle.offset, error)
@@ -158,12 +159,13 @@ impl TableStream {
         Ok(from..from + handle.bytes())
     }
 
-    /// Resizes the buffer. Frees the memory that one large record took.
-    fn make_room(&mut self, length: usize) {
+    /// Resizes the buffer. Frees the memory that one large record took. Returns `OutOfMemory` if the memory is not
+    /// available.
+    fn make_room(&mut self, length: usize) -> io::Result<()> {
         if self.chunk.capacity() > 2 * CHUNK_BYTES as usize && length <= CHUNK_BYTES as usize {
             (self.chunk, self.body, self.scratch) = (Vec::new(), Vec::new(), Vec::new());
         }
-        self.chunk.resize(length, 0);
+        try_resize(&mut self.chunk, length)
     }
 
     /// Steps to the next entry, or to the first entry of the next block.

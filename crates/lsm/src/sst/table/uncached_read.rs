@@ -14,8 +14,8 @@ use std::cmp::Ordering;
 use super::table::{LoadedBlock, ReadOutcome, Table};
 use super::verify_read::PointRead;
 use crate::checksum::{Role, hash_key};
-use crate::env::{check_room, read_into};
-use crate::error::{IoContext, Result};
+use crate::env::{read_into, try_copy};
+use crate::error::Result;
 use crate::planted;
 use crate::record::Record;
 use crate::seam::Check;
@@ -35,7 +35,6 @@ impl Table {
             return self.search_partial(&partial, wanted, visit);
         }
         let handle = self.handle(number)?;
-        check_room(handle.bytes()).map_err(|error| read_error(&self.name, handle.offset, error))?;
         let mut buffer = ReadBuffer::take();
         let outcome = self.read_into_buffer(&mut buffer, (number, &handle), wanted, visit);
         buffer.give_back();
@@ -49,7 +48,8 @@ impl Table {
         wanted: &PointRead<'_>,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<ReadOutcome> {
-        let (framed, body) = buffer.parts(handle.bytes());
+        let parts = buffer.parts(handle.bytes());
+        let (framed, body) = parts.map_err(|error| read_error(&self.name, handle.offset, error))?;
         let read = read_into(&*self.file, handle.offset, framed)
             .map_err(|error| read_error(&self.name, handle.offset, error))
             .and_then(|()| check_frame(framed, &self.expected.uid, Role::Data, handle));
@@ -71,7 +71,8 @@ impl Table {
                 return outcome;
             }
         }
-        match self.load(framed.to_vec(), handle, true) {
+        let copy = try_copy(framed).map_err(|error| read_error(&self.name, handle.offset, error))?;
+        match self.load(copy, handle, true) {
             Ok(block) => self.search_loaded(LoadedBlock::Whole(self.slots.pass(block)), number, wanted, visit),
             Err(error) if error.is_corruption() => self.search_repaired(number, wanted, visit),
             Err(error) => Err(error),
@@ -101,7 +102,6 @@ impl Table {
         wanted: &PointRead<'_>,
         visit: &mut dyn FnMut(&Record<'_>),
     ) -> Result<ReadOutcome> {
-        check_room(handle.raw_len as usize).during(|| format!("loading a block of {}", self.name))?;
         let PointRead { key, seqno, index, follows, .. } = *wanted;
         let order = &self.records.order;
         let body = stored.body(handle.raw_len, scratch, self.dictionary.as_deref())?;
