@@ -12,8 +12,9 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::routing::get;
 use hyper::header::{
-    ACCEPT_RANGES, AUTHORIZATION, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
-    ETAG, HOST, HeaderMap, LAST_MODIFIED, LOCATION, RANGE, X_CONTENT_TYPE_OPTIONS,
+    ACCEPT_RANGES, AUTHORIZATION, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE,
+    CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HOST, HeaderMap, HeaderName, LAST_MODIFIED, LOCATION, RANGE,
+    TRANSFER_ENCODING, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::http::request::Parts;
 use hyper::http::response::Builder;
@@ -140,6 +141,7 @@ impl Service {
         }
         self.authorize(&head.headers)?;
         let headers = &head.headers;
+        check_codings(headers)?;
         let is_link = text(headers, headers::KIND) == Some(headers::KIND_LINK);
         let may_have_condition = match method {
             "PUT" => !is_link,
@@ -472,6 +474,25 @@ fn is_of_tree(headers: &HeaderMap) -> bool {
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
+}
+
+/// Checks that a body is sent as it is, at most in chunks. The server undoes no other coding, and would store the coded
+/// bytes as the content.
+fn check_codings(headers: &HeaderMap) -> Outcome<()> {
+    let chunked = codings(headers, TRANSFER_ENCODING);
+    if !chunked.is_empty() && (chunked.len() > 1 || !chunked[0].eq_ignore_ascii_case(b"chunked")) {
+        return Err(Failure::new(StatusCode::NOT_IMPLEMENTED, "the only transfer coding of a body here is chunked"));
+    }
+    if !codings(headers, CONTENT_ENCODING).iter().all(|coding| coding.eq_ignore_ascii_case(b"identity")) {
+        return Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the content of a body has no coding here"));
+    }
+    Ok(())
+}
+
+/// Returns the codings that the headers of a name list.
+fn codings(headers: &HeaderMap, name: HeaderName) -> Vec<&[u8]> {
+    let lists = headers.get_all(name).into_iter().flat_map(|list| list.as_bytes().split(|byte| *byte == b','));
+    lists.map(<[u8]>::trim_ascii).filter(|coding| !coding.is_empty()).collect()
 }
 
 /// Returns a header that is percent-encoded.

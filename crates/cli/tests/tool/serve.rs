@@ -189,6 +189,26 @@ fn clients_that_keep_to_no_rule_change_nothing() {
         assert!(["400", "none"].contains(&&*put(headers, body, true)), "{headers}: {body}");
         assert_eq!(server.curl("/kept", &[]), "content", "{headers}: {body}");
     }
+    // A coding that the server does not undo is refused, whatever the method.
+    for (header, expected) in [
+        ("transfer-encoding: gzip, chunked", "501"),
+        ("transfer-encoding: gzip\r\ntransfer-encoding: chunked", "501"),
+        ("transfer-encoding: chunked, chunked", "501"),
+        ("transfer-encoding: chunked\r\ncontent-encoding: gzip", "415"),
+        ("transfer-encoding: chunked\r\ncontent-encoding: identity, br", "415"),
+    ] {
+        for method in ["PUT", "POST", "PATCH", "DELETE", "MKCOL", "COPY", "MOVE"] {
+            let request = format!(
+                "{method} /kept HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\n\
+                 connection: close\r\ndestination: /other\r\n{header}\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
+            );
+            let found = status(request.as_bytes(), false);
+            assert!(found == expected || found == "400" && expected == "501", "{method}, {header}: {found}");
+            assert_eq!(server.curl("/kept", &[]), "content", "{method}, {header}");
+        }
+    }
+    assert_eq!(get("/other"), "404");
+    assert_eq!(put("content-encoding: Identity\r\ncontent-length: 7", "content", false), "204");
     // A body that is longer than announced is cut there, and the rest is no request.
     assert_eq!(
         (put("content-length: 3", "new and more", false), server.curl("/kept", &[])),
