@@ -99,7 +99,7 @@ pub(crate) fn changed_attributes(
         set = set.gid(gid);
     }
     match mtime {
-        Some(TimeOrNow::SpecificTime(time)) => set.mtime(nanos(time)),
+        Some(TimeOrNow::SpecificTime(time)) => set.mtime(received_nanos(time)),
         Some(TimeOrNow::Now) => set.mtime(nanos(SystemTime::now())),
         None => set,
     }
@@ -108,6 +108,17 @@ pub(crate) fn changed_attributes(
 fn time(nanos: i64) -> SystemTime {
     let distance = Duration::from_nanos(nanos.unsigned_abs());
     if nanos < 0 { UNIX_EPOCH - distance } else { UNIX_EPOCH + distance }
+}
+
+/// Returns the time of a request in nanoseconds since 1970. The kernel sends whole seconds, rounded down, and the
+/// nanoseconds after them. fuser 0.18 subtracts these from a time before 1970 (`system_time_from_time`) instead of
+/// adding them; this function undoes it. The times of replies are right (`time_from_system_time`).
+fn received_nanos(time: SystemTime) -> i64 {
+    let sent = match UNIX_EPOCH.duration_since(time) {
+        Ok(before) => time.checked_add(2 * Duration::from_nanos(before.subsec_nanos().into())),
+        Err(_) => None,
+    };
+    nanos(sent.unwrap_or(time))
 }
 
 /// Returns a time in nanoseconds since 1970, or the nearest one that the store can keep.
@@ -151,6 +162,22 @@ mod tests {
         assert_eq!(of("own", FileKind::Directory), set(0o640, 2));
         assert_eq!(of("group", FileKind::File), set(0o640, 8));
         assert_eq!(of("group", FileKind::Directory), set(0o2640, 8));
+    }
+
+    #[test]
+    fn a_fraction_of_a_second_before_1970_is_received_as_sent() {
+        // As fuser makes a time of the kernel's seconds and nanoseconds.
+        let received = |seconds: i64, nanos: u32| match u64::try_from(seconds) {
+            Ok(after) => UNIX_EPOCH + Duration::new(after, nanos),
+            Err(_) => UNIX_EPOCH - Duration::new(seconds.unsigned_abs(), nanos),
+        };
+        for kept in [0, 1, -1, -500_000_000, -1_000_000_000, -1_500_000_000, 1_500_000_000, -999_999_999, i64::MIN + 1]
+        {
+            let (seconds, nanos) = (kept.div_euclid(1_000_000_000), kept.rem_euclid(1_000_000_000));
+            let set =
+                changed_attributes(None, None, None, Some(TimeOrNow::SpecificTime(received(seconds, nanos as u32))));
+            assert_eq!(set, SetAttributes::new().mtime(kept));
+        }
     }
 
     #[test]
