@@ -13,8 +13,7 @@
 
 use std::sync::Arc;
 
-use crate::env::try_resize;
-use crate::error::{Error, IoContext, Result};
+use crate::error::{Error, Result};
 use crate::options::{Compression, KIB};
 use crate::planted;
 use crate::zstd::{self, Compressor, LoadedDictionary};
@@ -175,7 +174,7 @@ pub(in crate::sst) fn unpack_any_lz4(packed: &[u8], out: &mut Vec<u8>) -> Result
     let mut room = (packed.len() * 4 + 64).min(most);
     loop {
         out.clear();
-        try_resize(out, room).during(|| "unpacking a block")?;
+        crate::env::try_resize(out, room).map_err(|error| Error::io("unpacking a block", error))?;
         match lz4_flex::block::decompress_into(packed, out) {
             Ok(length) => {
                 out.truncate(length);
