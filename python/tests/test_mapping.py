@@ -8,6 +8,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 import waxseal
+from waxseal._handles import Handles
 
 
 def test_it_is_a_mapping(db):
@@ -257,6 +258,23 @@ def test_a_snapshot_makes_no_family(db):
     assert snapshot.family("system_metadata.registry").name == "system_metadata.registry"
     with pytest.raises(waxseal.InvalidArgument):
         snapshot.family("system_metadata.typo")
+
+
+def test_a_snapshot_makes_no_family_beside_a_drop(db, monkeypatch):
+    made, users = Handles.made, db.create_family("users", merge_operator="append")
+    users.merge(b"a", b"1")
+    snapshot = db.snapshot()
+
+    def dropped_before(handles, name, *arguments, destroy):
+        """Drops the family just before the library looks for it, as another thread may."""
+        if name.startswith("waxseal_family_") and "users" in db.families():
+            db.drop_family("users")
+        return made(handles, name, *arguments, destroy=destroy)
+
+    monkeypatch.setattr(Handles, "made", dropped_before)
+    with pytest.raises(waxseal.InvalidArgument, match="users"):
+        snapshot.family("users")
+    assert db.families() == ["default"]
 
 
 def test_families_are_mappings_of_their_own(path):

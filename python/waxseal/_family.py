@@ -33,9 +33,6 @@ if TYPE_CHECKING:
 
     from ._changes import Change
 
-#: Name prefix of the store's own families.
-_OWN = "system_metadata."
-
 
 class Batch(backend.Batch):
     """Writes to any families of a store that commit atomically.
@@ -473,11 +470,13 @@ def open_family(handles: Handles, name: str) -> _c.Owned:
 
 def find_family(handles: Handles, name: str) -> _c.Owned:
     """Returns a handle of the family with this name; raises InvalidArgument if it does not exist."""
-    encoded_name(name)
-    # The list omits the store's own families, and opening one by name never creates it.
-    if not name.startswith(_OWN) and name not in family_names(handles):
+    encoded = encoded_name(name)
+    family = handles.made(
+        "waxseal_family_find", handles.db, encoded, len(encoded), destroy="waxseal_family_destroy"
+    )
+    if not family.handle:
         raise handles.store_error(_abi.WAXSEAL_INVALID, f"there is no family {name!r}")
-    return open_family(handles, name)
+    return family
 
 
 def family_names(handles: Handles) -> List[str]:

@@ -15,7 +15,7 @@ use crate::args::Args;
 use crate::failure::{Exit, Failure};
 use crate::levels::{levels_json, table};
 use crate::output::Output;
-use crate::store::{existing_store, open_to_read};
+use crate::store::{existing_store, find_family, open_to_read};
 use crate::text::{count, counted, size};
 
 /// Number of lost ranges printed; `--json` includes all.
@@ -83,8 +83,7 @@ struct FamilyStats {
 
 impl FamilyStats {
     fn of(db: &Db, metrics: &FamilyMetrics) -> Result<FamilyStats, Failure> {
-        // The store is open for reading, so this creates nothing.
-        let cf: Option<ColumnFamily> = db.column_family(&metrics.name).ok();
+        let cf = find_family(db, &metrics.name);
         let lost = cf.as_ref().map_or(Ok(Vec::new()), ColumnFamily::fences)?;
         let quarantined = cf.as_ref().map_or(Ok(Vec::new()), ColumnFamily::barred_tables)?;
         let about = cf.map_or(0, |cf| cf.approximate_len());
@@ -97,7 +96,7 @@ impl FamilyStats {
 
     /// Counts the rows that a scan returns. Damage is skipped, as by `scan`.
     fn count_rows(&mut self, db: &Db) -> Result<(), Failure> {
-        let Ok(cf) = db.column_family(&self.metrics.name) else { return Ok(()) };
+        let Some(cf) = find_family(db, &self.metrics.name) else { return Ok(()) };
         let mut rows = 0;
         for key in cf.iter().keys() {
             match key {

@@ -62,7 +62,7 @@ pub(crate) fn existing_family(db: &Db, name: &str) -> Result<ColumnFamily, Failu
 
 /// Returns an existing family, which may be one of the store's own.
 pub(crate) fn find_family(db: &Db, name: &str) -> Option<ColumnFamily> {
-    db.family_metrics(name).and_then(|_| db.column_family(name).ok()) // which makes none
+    db.find_column_family(name).ok().flatten()
 }
 
 /// Returns the session of `--as`.

@@ -4456,6 +4456,19 @@ int32_t waxseal_family_open(waxseal_db_t *db,
                             waxseal_error_t **error);
 
 /**
+ * Returns the column family with this name; `WAXSEAL_NOT_FOUND` if it does not exist. Creates nothing, also beside a
+ * thread that drops the family.
+ *
+ * Thread-safe. On `WAXSEAL_OK` the caller owns `*family` and frees it with `waxseal_family_destroy`. Errors:
+ * `WAXSEAL_INVALID` for a name that is not UTF-8, `WAXSEAL_CLOSED`.
+ */
+int32_t waxseal_family_find(const waxseal_db_t *db,
+                            const uint8_t *name,
+                            size_t name_len,
+                            waxseal_family_t **family,
+                            waxseal_error_t **error);
+
+/**
  * Creates a column family with its own options. `options` may be null. The name has 1 to 255 bytes, none of them zero.
  *
  * Thread-safe. On success the caller owns `*family` and frees it with `waxseal_family_destroy`. Errors:
@@ -6458,6 +6471,18 @@ int32_t waxseal_session_name(const waxseal_session_t *session, waxseal_bytes_t *
  * `waxseal_family_open`.
  */
 int32_t waxseal_session_family_open(const waxseal_session_t *session,
+                                    const uint8_t *name,
+                                    size_t name_len,
+                                    waxseal_family_t **family,
+                                    waxseal_error_t **error);
+
+/**
+ * As `waxseal_family_find`, but the handle writes under the session's identity.
+ *
+ * Thread-safe. On `WAXSEAL_OK` the caller owns `*family` and frees it with `waxseal_family_destroy`. Errors: as of
+ * `waxseal_family_find`.
+ */
+int32_t waxseal_session_family_find(const waxseal_session_t *session,
                                     const uint8_t *name,
                                     size_t name_len,
                                     waxseal_family_t **family,

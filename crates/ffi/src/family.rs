@@ -33,6 +33,18 @@ calls! {
         Ok(())
     }
 
+    /// Returns the column family with this name; `WAXSEAL_NOT_FOUND` if it does not exist. Creates nothing, also beside a
+    /// thread that drops the family.
+    ///
+    /// Thread-safe. On `WAXSEAL_OK` the caller owns `*family` and frees it with `waxseal_family_destroy`. Errors:
+    /// `WAXSEAL_INVALID` for a name that is not UTF-8, `WAXSEAL_CLOSED`.
+    fn waxseal_family_find(db: *const waxseal_db_t, bytes name, out family: *mut *mut waxseal_family_t) {
+        let family = family.needed("column family")?;
+        let Some(found) = with(db, |db| Ok(db.find_column_family(name.text("name")?)?))? else { return Ok(false) };
+        family.set(issue(found)?);
+        Ok(true)
+    }
+
     /// Creates a column family with its own options. `options` may be null. The name has 1 to 255 bytes, none of them
     /// zero.
     ///

@@ -67,6 +67,20 @@ calls! {
         Ok(())
     }
 
+    /// As `waxseal_family_find`, but the handle writes under the session's identity.
+    ///
+    /// Thread-safe. On `WAXSEAL_OK` the caller owns `*family` and frees it with `waxseal_family_destroy`. Errors: as of
+    /// `waxseal_family_find`.
+    fn waxseal_session_family_find(
+        session: *const waxseal_session_t, bytes name, out family: *mut *mut waxseal_family_t,
+    ) {
+        let family = family.needed("column family")?;
+        let found = with(session, |session| Ok(session.find_column_family(name.text("name")?)?))?;
+        let Some(found) = found else { return Ok(false) };
+        family.set(issue(found)?);
+        Ok(true)
+    }
+
     /// As `waxseal_family_create`, but creates the family and writes through the handle under the session's identity.
     /// `options` may be null.
     ///

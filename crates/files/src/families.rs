@@ -1,6 +1,6 @@
 //! The two families of a file store, and reads of entries.
 
-use waxseal::{Batch, CfOptions, ColumnFamily, Cursor, Db, Durability, Snapshot};
+use waxseal::{Batch, CfOptions, ColumnFamily, Cursor, Db, Durability, Session, Snapshot};
 
 use crate::entry::Entry;
 use crate::error::{Error, ErrorKind, Result};
@@ -45,6 +45,15 @@ impl Families {
             None => db.create_column_family(&chunks_name, CfOptions::default())?,
         };
         Ok(Families { db: db.clone(), entries, chunks })
+    }
+
+    /// Returns the families in the name of a session. Errors: `Invalid` if one of them was dropped.
+    pub(crate) fn in_session(&self, session: &Session) -> Result<Families> {
+        let find = |family: &ColumnFamily| match session.find_column_family(family.name())? {
+            Some(found) => Ok(found),
+            None => Err(Error::invalid(format!("the column family {:?} was dropped", family.name()))),
+        };
+        Ok(Families { db: self.db.clone(), entries: find(&self.entries)?, chunks: find(&self.chunks)? })
     }
 
     /// Returns the view of the latest commits.

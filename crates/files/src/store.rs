@@ -179,11 +179,10 @@ impl FileStore {
         FileStore { files: Files { durability, ..self.files.clone() } }
     }
 
-    /// Returns a handle that writes in the name of a session: with every registered event, and in the records.
+    /// Returns a handle that writes in the name of a session: with every registered event, and in the records. Errors:
+    /// `Invalid` if a family of the files was dropped.
     pub fn in_session(&self, session: &Session) -> Result<FileStore> {
-        let entries = session.column_family(self.families.entries.name())?;
-        let chunks = session.column_family(self.families.chunks.name())?;
-        let families = Families { entries, chunks, db: self.families.db.clone() };
+        let families = self.families.in_session(session)?;
         let registry = Registry::clone(session);
         Ok(FileStore { files: Files { families, registry, ..self.files.clone() } })
     }

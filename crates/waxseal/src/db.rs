@@ -78,6 +78,23 @@ impl Db {
         self.inner.column_family(name, &Who::ANONYMOUS)
     }
 
+    /// Returns the column family with this name; `None` if it does not exist. Creates nothing, also beside a thread that
+    /// drops the family. The store's own families are found too.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// let db = waxseal::Db::memory()?;
+    /// assert!(db.find_column_family("users")?.is_none());
+    /// db.column_family("users")?.put("john", "33")?;
+    /// let users = db.find_column_family("users")?.unwrap();
+    /// assert_eq!(users.get("john")?.unwrap(), "33");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn find_column_family(&self, name: &str) -> Result<Option<ColumnFamily>> {
+        self.inner.find_column_family(name, &Who::ANONYMOUS)
+    }
+
     /// Creates a column family with its own options, including the key order.
     ///
     /// Errors: `Invalid` if the name exists or is not valid. A name has 1 to 255 bytes, contains no zero byte, and does

@@ -132,9 +132,8 @@ impl Inner {
     /// Returns the family with this name, as a handle that writes in the session's name. Creates the family if it does
     /// not exist.
     pub(crate) fn column_family(self: &Arc<Inner>, name: &str, who: &Who) -> Result<ColumnFamily> {
-        self.check_open()?;
-        if let Some(family) = self.engine.family(name) {
-            return Ok(self.wrap(family, who));
+        if let Some(family) = self.find_column_family(name, who)? {
+            return Ok(family);
         }
         if self.engine.is_read_only() {
             return Err(Error::invalid(format!("no column family {name:?}, and the store is open for reading only")));
@@ -144,6 +143,12 @@ impl Inner {
             // Another thread may have created it since the lookup.
             Err(error) => self.engine.family(name).map(|family| self.wrap(family, who)).ok_or(error),
         }
+    }
+
+    /// Returns the family with this name, as a handle that writes in the session's name; `None` if it does not exist.
+    pub(crate) fn find_column_family(self: &Arc<Inner>, name: &str, who: &Who) -> Result<Option<ColumnFamily>> {
+        self.check_open()?;
+        Ok(self.engine.family(name).map(|family| self.wrap(family, who)))
     }
 
     /// Creates a family with its own options.

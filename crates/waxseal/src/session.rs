@@ -127,6 +127,11 @@ impl Session {
         self.inner.column_family(name, &self.who)
     }
 
+    /// [`Db::find_column_family`](Db::find_column_family), with a handle that writes in this session's name.
+    pub fn find_column_family(&self, name: &str) -> Result<Option<ColumnFamily>> {
+        self.inner.find_column_family(name, &self.who)
+    }
+
     /// [`Db::create_column_family`](Db::create_column_family), with a handle that writes in this session's name.
     pub fn create_column_family(&self, name: &str, options: CfOptions) -> Result<ColumnFamily> {
         self.inner.create_column_family(name, options, &self.who)

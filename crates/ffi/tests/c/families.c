@@ -20,6 +20,41 @@ static void a_family_is_made_on_first_use(void) {
     end_store(db, family);
 }
 
+static void a_family_is_found_and_not_made(void) {
+    waxseal_family_t *family, *users = NULL;
+    waxseal_db_t *db = memory_store(&family);
+    waxseal_session_t *alice = NULL;
+    waxseal_bytes_t *names = NULL;
+    CHECK_OK(waxseal_session_open(db, LIT("alice"), NULL, 0, &alice, &error));
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_family_find(db, LIT("users"), &users, &error));
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_session_family_find(alice, LIT("users"), &users, &error));
+    CHECK(users == NULL);
+    CHECK_OK(waxseal_family_names(db, &names, &error));
+    CHECK_BYTES("default", ((waxseal_slice_t){waxseal_bytes_slice(names).data, 7}));
+    CHECK_NUMBER(8, waxseal_bytes_slice(names).len);
+    CHECK_OK(waxseal_bytes_destroy(names));
+    CHECK_OK(waxseal_family_create(db, LIT("users"), NULL, &users, &error));
+    CHECK_OK(waxseal_put(users, LIT("a"), LIT("1"), &error));
+    CHECK_OK(waxseal_family_destroy(users));
+    users = NULL;
+    CHECK_OK(waxseal_family_find(db, LIT("users"), &users, &error));
+    CHECK_STATUS(WAXSEAL_OK, waxseal_contains(users, NULL, LIT("a"), &error));
+    CHECK_OK(waxseal_family_destroy(users));
+    users = NULL;
+    CHECK_OK(waxseal_session_family_find(alice, LIT("users"), &users, &error));
+    CHECK_OK(waxseal_put(users, LIT("b"), LIT("2"), &error));
+    CHECK_OK(waxseal_family_destroy(users));
+    users = NULL;
+    CHECK_OK(waxseal_family_drop(db, LIT("users"), &error));
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_family_find(db, LIT("users"), &users, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_family_find(db, LIT("\xff"), &users, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_family_find(db, LIT("default"), NULL, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_session_family_find(alice, LIT("default"), NULL, &error));
+    CHECK(users == NULL);
+    CHECK_OK(waxseal_session_destroy(alice));
+    end_store(db, family);
+}
+
 static void a_family_has_options_of_its_own(void) {
     waxseal_family_t *family, *made = NULL;
     waxseal_db_t *db = memory_store(&family);
@@ -437,6 +472,7 @@ static void a_merge_operator_is_found_by_its_name(void) {
 
 int main(void) {
     RUN(a_family_is_made_on_first_use);
+    RUN(a_family_is_found_and_not_made);
     RUN(a_family_has_options_of_its_own);
     RUN(names_that_cannot_be_are_refused);
     RUN(families_are_listed_and_dropped);

@@ -135,6 +135,19 @@ fn a_family_that_is_gone_is_named() {
     }
 }
 
+/// A session's handle creates no family with the default options in the place of one that was dropped.
+#[test]
+fn a_session_makes_no_family() {
+    for gone in ["files", "files-chunks"] {
+        let db = Db::memory().unwrap();
+        let store = FileStore::open(&db, "files").unwrap();
+        db.drop_column_family(gone).unwrap();
+        let error = fails(store.in_session(&db.session("alice").unwrap()).map(drop), ErrorKind::Invalid);
+        assert!(error.to_string().contains(&format!("{gone:?} was dropped")), "{error}");
+        assert!(db.column_families().iter().all(|family| family.name() != gone));
+    }
+}
+
 #[test]
 fn two_file_stores_of_one_db_are_apart() {
     let db = Db::memory().unwrap();

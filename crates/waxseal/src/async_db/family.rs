@@ -46,15 +46,18 @@ pub struct AsyncColumnFamily {
 /// Returns the family with this name, as a handle that writes in the session's name. Creates the family if it does not
 /// exist.
 pub(super) async fn open(shared: &Arc<AsyncShared>, name: &str, who: &Who) -> Result<AsyncColumnFamily> {
-    let db = shared.checked()?;
-    let cf = match db.inner.engine.family(name) {
-        Some(_) => db.inner.column_family(name, who)?,
-        None => {
-            let (name, who) = (name.to_owned(), who.clone());
-            shared.work(move |db| db.inner.column_family(&name, &who)).await?
-        }
-    };
+    if let Some(found) = find(shared, name, who)? {
+        return Ok(found);
+    }
+    let (name, who) = (name.to_owned(), who.clone());
+    let cf = shared.work(move |db| db.inner.column_family(&name, &who)).await?;
     Ok(AsyncColumnFamily::new(cf, shared))
+}
+
+/// Returns the family with this name, as a handle that writes in the session's name; `None` if it does not exist.
+pub(super) fn find(shared: &Arc<AsyncShared>, name: &str, who: &Who) -> Result<Option<AsyncColumnFamily>> {
+    let found = shared.checked()?.inner.find_column_family(name, who)?;
+    Ok(found.map(|cf| AsyncColumnFamily::new(cf, shared)))
 }
 
 impl AsyncColumnFamily {

@@ -232,6 +232,12 @@ impl AsyncDb {
         family::open(&self.shared, name, &Who::ANONYMOUS).await
     }
 
+    /// Returns the column family with this name, and creates none: see [`Db::find_column_family`]. It is a look-up in
+    /// memory.
+    pub fn find_column_family(&self, name: &str) -> Result<Option<AsyncColumnFamily>> {
+        family::find(&self.shared, name, &Who::ANONYMOUS)
+    }
+
     /// Creates a column family with its own options: see [`Db::create_column_family`].
     pub async fn create_column_family(&self, name: &str, options: CfOptions) -> Result<AsyncColumnFamily> {
         let name = name.to_owned();

@@ -70,6 +70,11 @@ impl AsyncSession {
         family::open(&self.shared, name, &self.session.who).await
     }
 
+    /// Returns a column family, and creates none: see [`Session::find_column_family`]. It is a look-up in memory.
+    pub fn find_column_family(&self, name: &str) -> Result<Option<AsyncColumnFamily>> {
+        family::find(&self.shared, name, &self.session.who)
+    }
+
     /// Creates a column family with its own options: see [`Session::create_column_family`].
     pub async fn create_column_family(&self, name: &str, options: CfOptions) -> Result<AsyncColumnFamily> {
         let name = name.to_owned();

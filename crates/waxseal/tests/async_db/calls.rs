@@ -149,6 +149,10 @@ fn every_call_answers_as_the_synchronous_one() {
         db.drop_column_family("other").await.unwrap();
         assert_eq!(other.get("x").await.unwrap_err().kind(), &ErrorKind::Invalid);
         assert_eq!(other.put("x", "1").await.unwrap_err().kind(), &ErrorKind::Invalid);
+        assert!(db.find_column_family("other").unwrap().is_none());
+        assert!(db.find_column_family("users").unwrap().is_some());
+        let bob = db.session("bob").await.unwrap();
+        assert!(bob.find_column_family("other").unwrap().is_none());
         assert_eq!(db.run(|db| Ok(db.column_families().len())).await.unwrap(), 2);
         db.close().await.unwrap();
     });

@@ -259,6 +259,24 @@ fn names_that_no_family_can_have() -> Result<()> {
 }
 
 #[test]
+fn a_family_is_found_and_not_made() -> Result<()> {
+    let db = Db::memory()?;
+    let alice = db.session("alice")?;
+    assert!(db.find_column_family("c")?.is_none() && alice.find_column_family("c")?.is_none());
+    assert_eq!(db.column_families().len(), 1);
+    alice.column_family("c")?.put("a", "1")?;
+    assert_eq!(db.find_column_family("c")?.unwrap().get("a")?.unwrap(), "1");
+    alice.find_column_family("c")?.unwrap().put("a", "2")?;
+    assert!(db.find_column_family("system_metadata.registry")?.is_some());
+    db.drop_column_family("c")?;
+    assert!(db.find_column_family("c")?.is_none() && db.find_column_family("")?.is_none());
+    assert_eq!(db.column_families().len(), 1);
+    db.close()?;
+    assert_eq!(db.find_column_family("default").map(drop).unwrap_err().kind(), &ErrorKind::Closed);
+    Ok(())
+}
+
+#[test]
 fn a_dropped_family_refuses_its_handles() -> Result<()> {
     let db = Db::memory()?;
     let cf = db.column_family("c")?;
