@@ -1,6 +1,7 @@
 //! Writes to one column family.
 
-use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
@@ -112,10 +113,8 @@ impl Keyspace {
     }
 
     fn __delitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<()> {
-        if !slf.as_any().contains(key)? {
-            return Err(PyKeyError::new_err(key.clone().unbind()));
-        }
-        Keyspace::delete(slf, key, None)
+        // The class that extends this one has `pop`, which is atomic.
+        slf.as_any().call_method1(intern!(slf.py(), "pop"), (key,)).map(drop)
     }
 
     /// Sets many keys, from an iterable of pairs, and returns their number. Commits them in atomic portions of a few

@@ -1,6 +1,7 @@
 """A store is a `MutableMapping[bytes, bytes]` whose keys are sorted."""
 
 import random
+import sys
 import threading
 from collections.abc import ItemsView, KeysView, Mapping, MutableMapping, ValuesView
 from datetime import datetime, timedelta, timezone
@@ -55,6 +56,72 @@ def test_what_a_mapping_can(db):
     assert len(db) == 0 and not db
     with pytest.raises(KeyError):
         db.popitem()
+
+
+def test_what_a_mapping_can_is_atomic(db, monkeypatch):
+    """Another thread may write between any two steps of a call: here it does so after each read."""
+    writes = []
+    for of in (db, db.family("other"), db.session("alice").family("third")):
+        read = of.get
+
+        def get(key, default=None):
+            value = read(key, default)
+            if writes:
+                writes.pop()()
+            return value
+
+        monkeypatch.setattr(type(of), "get", lambda self, *arguments: get(*arguments))
+        of[b"a"] = b"1"
+        writes.append(lambda: of.delete(b"a"))
+        with pytest.raises(KeyError):
+            of.pop(b"a")
+        of[b"a"] = b"1"
+        writes.append(lambda: of.delete(b"a"))
+        assert of.pop(b"a", b"default") == b"default"
+        of[b"a"] = b"1"
+        writes.append(lambda: of.put(b"a", b"2"))
+        assert of.pop(b"a") == b"2" and b"a" not in of
+        writes.append(lambda: of.put(b"a", b"3"))
+        assert of.setdefault(b"a", b"4") == b"3" == of[b"a"]
+        writes.append(lambda: of.delete(b"a"))
+        with pytest.raises(KeyError):
+            del of[b"a"]
+        monkeypatch.undo()
+
+
+@pytest.fixture
+def often_switching():
+    """The interpreter changes the running thread after a few instructions."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def test_each_value_goes_to_one_thread(db, often_switching):
+    keys, threads = [b"%04d" % n for n in range(500)], 4
+
+    def each(call):
+        """Calls a function for every key, in several threads at once. Returns their results, without KeyErrors."""
+        results, start = [[] for _ in range(threads)], threading.Barrier(threads)
+
+        def work(thread):
+            start.wait()
+            for key in keys:
+                try:
+                    results[thread].append((key, call(key, thread)))
+                except KeyError:
+                    pass
+
+        working = [threading.Thread(target=work, args=(thread,)) for thread in range(threads)]
+        [thread.start() for thread in working]
+        [thread.join() for thread in working]
+        return [row for rows in results for row in rows]
+
+    assert set(each(lambda key, thread: db.setdefault(key, b"%d" % thread))) == set(db.items())
+    assert sorted(each(lambda key, thread: len(db.pop(key)))) == [(key, 1) for key in keys]
+    db.update((key, b"") for key in keys)
+    assert sorted(each(lambda key, thread: db.__delitem__(key))) == [(key, None) for key in keys]
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -230,9 +230,8 @@ class Keyspace(Reader):
         self.put(key, value)
 
     def __delitem__(self, key: object) -> None:
-        if key not in self:
-            raise KeyError(key)
-        self.delete(key)
+        mapping: Any = self  # the class that extends this one has `pop`, which is atomic
+        mapping.pop(key)
 
     def put_many(self, pairs: Iterable[Any], durability: Optional[str] = None) -> int:
         """Sets many keys, from an iterable of pairs, and returns their number. Commits them in portions of 4 MiB."""

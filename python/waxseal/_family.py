@@ -5,7 +5,21 @@ from __future__ import annotations
 import ctypes as C
 import json
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Tuple,
+    TypeVar,
+    Union,
+    overload,
+)
 
 from . import _abi, _bulk, _c
 from ._arrow import Scan
@@ -32,6 +46,12 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer, Self
 
     from ._changes import Change
+
+
+T = TypeVar("T")
+
+#: Stands for a default that was not given.
+_MISSING: Any = object()
 
 
 class Batch(backend.Batch):
@@ -346,6 +366,34 @@ class Family(ReadableFamily, Writable):
         options, key, value = write_options(self._handles, durability), C.c_void_p(), C.c_void_p()
         status = self._handles.call(call, self._family.handle, options.handle, C.byref(key), C.byref(value))
         return None if status == _abi.WAXSEAL_NOT_FOUND else (_c.taken(key), _c.taken(value))
+
+    @overload
+    def pop(self, key: Buffer, /) -> bytes: ...
+
+    @overload
+    def pop(self, key: Buffer, /, default: T) -> Union[bytes, T]: ...
+
+    def pop(self, key: Buffer, /, default: Any = _MISSING) -> Any:
+        """Removes a key and returns its value, atomically: each value is returned to one caller. Returns `default` for
+        an absent key; raises KeyError without one."""
+        while True:
+            value = self.get(key)
+            if value is None:
+                if default is _MISSING:
+                    raise KeyError(key)
+                return default
+            if self.compare_and_set(key, value, None):
+                return value
+
+    def setdefault(self, key: Buffer, default: Any = None, /) -> bytes:
+        """Returns the value of a key. An absent key is set to `default` before, atomically: all callers return the same
+        value, unless another write comes between them."""
+        while True:
+            value = self.get(key)
+            if value is not None:
+                return value
+            if self.put_if_absent(key, default):
+                return _c.lent(default, "value")
 
     def popitem(self) -> Tuple[bytes, bytes]:
         """Removes the last row in key order and returns it, atomically. Raises KeyError if there is no row."""

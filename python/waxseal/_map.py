@@ -267,12 +267,3 @@ class Writable(Readable, backend.Keyspace, _KeyspaceMapping):
             self.put_many((key, keyed[key]) for key in keyed.keys())
         else:
             self.put_many(other)
-
-    def popitem(self) -> Tuple[bytes, bytes]:
-        """Deletes the last row and returns it."""
-        with self.iterator(reverse=True) as rows:
-            row: Optional[Tuple[bytes, bytes]] = next(rows, None)
-        if row is None:
-            raise KeyError("popitem(): the mapping is empty")
-        self.delete(row[0])
-        return row
