@@ -144,6 +144,31 @@ def test_json_lines_are_loaded_and_bad_lines_are_named(books):
         public.metadata("c")
 
 
+def test_a_volume_that_the_corpus_refuses_is_an_error_of_its_own(books):
+    long = 70_000
+    bad = [{"id": "b\ud800"}, {"id": "b", "pages": ["\udfff"]}, {"id": "b" * long}, {"id": "b", "genre": "g" * long}]
+    lines = [json.dumps(line).encode() for line in [{"id": "a"}, *bad, {"id": "c"}]]
+    before = all_rows(books._db)
+    volumes, errors = books.load(read_jsonl(io.BytesIO(b"\n".join(lines))))
+    assert volumes == 2 and len(errors) == 4 and {type(error) for error in errors} == {ValueError}
+    assert all("surrogate" in str(errors[at]) and str(errors[at]).startswith(f"line {at + 2}: ") for at in (0, 1))
+    assert str(errors[2]).startswith(f"volume {'b' * 80!r}: ") and str(errors[3]).startswith("volume 'b': ")
+    assert isinstance(errors[2].__cause__, waxseal.InvalidArgument)
+    given = [Metadata("d\ud800"), Metadata(""), Metadata("d", rights="pd"), Metadata("d")]
+    volumes, errors = books.load(map(Volume, given))
+    named = [str(error).split(":")[0] for error in errors]
+    assert volumes == 1 and named == [r"volume 'd\ud800'", "volume ''", "volume 'd'"]
+    assert books.reader(all_volumes=True).ids() == ["a", "c", "d", "iu.1", "iu.2", "iu.3"]
+    [books.remove(id) for id in "acd"]
+    assert all_rows(books._db) == before, "a refused volume leaves nothing behind"
+
+
+def test_an_error_of_the_store_ends_a_load(books):
+    books._db.close()
+    with pytest.raises(waxseal.ClosedError):
+        books.load([Volume(Metadata("a"))])
+
+
 def test_a_line_that_is_too_long_ends_the_read(monkeypatch):
     monkeypatch.setattr(module, "_MOST_LINE_BYTES", 12)
     read = list(read_jsonl(io.BytesIO(b'{"id":"a"}\n{"id":"a longer id"}\n{"id":"b"}\n')))

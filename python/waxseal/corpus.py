@@ -66,7 +66,11 @@ _PUBLIC_NAMES = {"public", "public domain", "public-domain", "pd", "pdus"}
 
 _VOLUMES, _COLLECTIONS, _NAMES, _WORDS = "volumes", "collections", "collection_names", "words"
 _METADATA = ["volume", "copyright", "page_count", "publish_date", "genre", "title", "author"]
+#: The texts of a line of JSON lines, besides its pages.
+_TEXTS = ("id", "title", "author", "publish_date", "genre", "copyright")
 _MOST_PAGES = 99_999_999
+#: Characters of an id that an error shows.
+_SHOWN_OF_ID = 80
 #: Longest line of JSON lines, in bytes.
 _MOST_LINE_BYTES = 256 << 20
 
@@ -111,7 +115,7 @@ class Loaded(NamedTuple):
     """Result of `Corpus.load`."""
 
     volumes: int
-    #: The errors of sources that could not be read.
+    #: The errors of sources that could not be read, and of volumes that the corpus refused.
     errors: List[Exception]
 
 
@@ -172,13 +176,12 @@ class Corpus:
         return Reader(self, all_volumes)
 
     def add(self, volume: Volume) -> None:
-        """Adds a volume, or replaces the one of its id, in one commit. Raises ValueError for an empty id, for unknown
-        rights, and for too many pages."""
+        """Adds a volume, or replaces the one of its id, in one commit. Raises ValueError for an empty id, for an id or a
+        genre above the limit of keys, for text with a lone surrogate, for unknown rights, and for too many pages."""
         new = volume.metadata
         if not new.id or new.rights not in (PUBLIC, IN_COPYRIGHT) or len(volume.pages) > _MOST_PAGES:
             raise ValueError(
-                f"volume {new.id!r} needs an id, rights ({PUBLIC!r} or {IN_COPYRIGHT!r}) "
-                f"and at most {_MOST_PAGES} pages"
+                f"a volume needs an id, rights ({PUBLIC!r} or {IN_COPYRIGHT!r}) and at most {_MOST_PAGES} pages"
             )
         rows = self._rows(volume)
 
@@ -198,14 +201,21 @@ class Corpus:
 
     def load(self, volumes: Iterable[Union[Volume, Exception]]) -> Loaded:
         """Adds many volumes, each in a commit of its own. An exception among them is a source that could not be read,
-        as from `read_jsonl`: it is returned, and the others are added."""
+        as from `read_jsonl`: it is returned, and the others are added. So is a ValueError for each volume that `add`
+        refuses. Other errors of the store end the load."""
         count = 0
         errors: List[Exception] = []
         for volume in volumes:
             if isinstance(volume, Exception):
                 errors.append(volume)
                 continue
-            self.add(volume)
+            try:
+                self.add(volume)
+            except ValueError as error:
+                refused = ValueError(f"volume {volume.metadata.id[:_SHOWN_OF_ID]!r}: {error}")
+                refused.__cause__ = error
+                errors.append(refused)
+                continue
             count += 1
         return Loaded(count, errors)
 
@@ -482,7 +492,7 @@ def read_jsonl(source: IO[bytes]) -> Iterator[Union[Volume, Exception]]:
 def _volume_of(read: Any) -> Volume:
     if not isinstance(read, dict):
         raise ValueError("the line is no object")
-    for name in ("id", "title", "author", "publish_date", "genre", "copyright"):
+    for name in _TEXTS:
         if not isinstance(read.get(name), (str, type(None))):
             raise ValueError(f"{name!r} is no text")
     pages = read.get("pages")
@@ -492,6 +502,8 @@ def _volume_of(read: Any) -> Volume:
         raise ValueError("a page is no text")
     if not read.get("id"):
         raise ValueError("the volume has no id")
+    for text in (*(read.get(name) or "" for name in _TEXTS), *(pages or ())):
+        text.encode("utf-8")  # a ValueError for a lone surrogate, which JSON can name and no text can hold
     is_public = (read.get("copyright") or "").strip().lower() in _PUBLIC_NAMES
     metadata = Metadata(
         read["id"],
