@@ -7,6 +7,8 @@ import pytest
 
 import waxseal
 from waxseal import _store
+from waxseal.corpus import Corpus, Metadata, Volume
+from waxseal.tables import Json, Tables
 
 
 def test_the_family_of_errors():
@@ -266,3 +268,52 @@ def test_an_error_of_the_system_has_its_number(tmp_path):
     with pytest.raises(waxseal.Error) as raised:
         waxseal.open(tmp_path / "file" / "store")
     assert raised.value.errno == errno.ENOTDIR and raised.value.filename == str(tmp_path / "file" / "store")
+
+
+def test_a_text_with_a_lone_surrogate_is_refused(db):
+    bad, tables, snapshot = "a\ud800", Tables(db), db.snapshot()
+    table = tables.create("k.rows", {"id": "text", "document": "json"}, partition_key="id")
+    books = Corpus.create(db, "books")
+    calls = [
+        lambda: db.family(bad),
+        lambda: db.session("alice").family(bad),
+        lambda: snapshot.family(bad),
+        lambda: db.create_family(bad),
+        lambda: db.create_family("made", comparator=(bad, lambda one, other: 0)),
+        lambda: db.create_family("made", compaction_filter=(bad, lambda key, value: True)),
+        lambda: db.create_family("made", merge_operator=(bad, lambda key, base, operands: b"")),
+        lambda: db.create_family("made", table_properties={bad: lambda key, value: []}),
+        lambda: db.create_family("made", prefix_extractor=bad),
+        lambda: db.drop_family(bad),
+        lambda: db.files_with(bad, b"item"),
+        lambda: db.compact_with(bad, b"item"),
+        lambda: db.put_with(b"a", b"1", labels={bad: "text"}),
+        lambda: db.put_with(b"a", b"1", labels={"name": bad}),
+        lambda: db.set_store_options(durability=bad),
+        lambda: db.verify(families=[bad]),
+        lambda: db.session(bad),
+        lambda: db.session("alice", bad),
+        lambda: db.register(bad, "Row.Put"),
+        lambda: db.changes_since(bad),
+        lambda: tables.create(bad, {"id": "text"}, partition_key="id"),
+        lambda: tables.create("k.other", {bad: "text"}, partition_key=bad),
+        lambda: tables.table(bad),
+        lambda: tables.rename("k.rows", bad),
+        lambda: tables.drop(bad),
+        lambda: tables.create_keyspace(bad),
+        lambda: table.get(bad),
+        lambda: table.upsert({"id": bad}),
+        lambda: table.upsert({"id": "a", "document": Json(f'"{bad}"')}),
+        lambda: table.drop_column(bad),
+        lambda: books.add(Volume(Metadata("a"), [bad])),
+        lambda: books.define_workset(bad, []),
+        lambda: books.reader().metadata(bad),
+        lambda: list(books.reader().shuffled([bad], seed=1)),
+    ]
+    before = db.families()
+    for at, call in enumerate(calls):
+        with pytest.raises(ValueError, match="lone surrogate") as refused:
+            call()
+            pytest.fail(f"call {at} accepts it")
+        assert isinstance(refused.value, waxseal.InvalidArgument) or "column" in str(refused.value)
+    assert db.families() == before and b"a" not in db and "k.rows" in tables

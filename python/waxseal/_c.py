@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Optional, Tuple
 
 from . import _abi, _interrupt
-from ._errors import CALLBACK, MakeError, file_error, make_error
+from ._errors import CALLBACK, INVALID, MakeError, file_error, make_error
 
 FOLDER = Path(__file__).resolve().parent / "_lib"
 LIBRARY = os.environ.get("WAXSEAL_LIB") or str(FOLDER / "libwaxseal.so.0")
@@ -120,6 +120,17 @@ def lent(argument: object, what: str) -> bytes:
         kind = type(argument).__name__
         raise TypeError(f"a {what} is bytes or has a buffer of them, and {kind} has none") from None
     return view.tobytes()
+
+
+def encoded(text: object, what: str) -> bytes:
+    """Returns a text of the caller in UTF-8. Raises InvalidArgument for one with a lone surrogate, which UTF-8 cannot
+    encode."""
+    if not isinstance(text, str):
+        raise TypeError(f"{what} is str, not {type(text).__name__}")
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise make_error(INVALID, f"{what} has a lone surrogate at {error.start}, which is no character") from None
 
 
 def taken(handle: C.c_void_p) -> bytes:

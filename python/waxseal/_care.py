@@ -201,7 +201,7 @@ class Pass:
         self._raised: Optional[BaseException] = None
         for function, names in {"family": families, "store": stores}.items():
             for name in names or ():
-                encoded = name.encode("utf-8")
+                encoded = _c.encoded(name, f"the name of a {function}")
                 _c.call(f"waxseal_care_options_add_{function}", self._options.handle, encoded, len(encoded), make=make)
         numbers = {"bytes_per_second": bytes_per_second, "most_bytes": most_bytes, "max_retries": max_retries}
         for name, value in numbers.items():

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, Optional, Union
 
 from . import _abi, _c
 from ._errors import InvalidArgument
-from ._registry import text
 
 if TYPE_CHECKING:
     from ._handles import Handles
@@ -192,7 +191,7 @@ class ChangeCursor:
     def advance(self, position: str) -> None:
         """Moves the cursor: its consumer has durably processed the changes up to a position. Durable when the call
         returns; costs an fsync. The log before it is released with the next flush."""
-        name, at = self._name.encode(), text(position, "position")
+        name, at = self._name.encode(), _c.encoded(position, "position")
         self._handles.call("waxseal_change_cursor_advance", self._handles.db, name, len(name), at, len(at))
 
     def remove(self) -> None:
@@ -239,7 +238,7 @@ class ChangeFeed:
         within `open`'s `cursor_log_bytes` and `cursor_log_age`. A cursor that falls behind them stays, and reads from it
         raise OutOfReachError.
         """
-        data = text(name, "name")
+        data = _c.encoded(name, "name")
         self._handles.call("waxseal_change_cursor", self._handles.db, data, len(data), None)
         return ChangeCursor(self._handles, name)
 
@@ -251,7 +250,7 @@ class ChangeFeed:
 def changes_since(handles: Handles, position: str, durable: bool) -> Changes:
     """Opens a reader."""
     reach = _abi.WAXSEAL_CHANGES_DURABLE if durable else _abi.WAXSEAL_CHANGES_VISIBLE
-    at = text(position, "position")
+    at = _c.encoded(position, "position")
     made = handles.made("waxseal_changes_since", handles.db, at, len(at), reach, destroy="waxseal_changes_destroy")
     return Changes(handles, made)
 

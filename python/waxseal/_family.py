@@ -454,7 +454,7 @@ class Family(ReadableFamily, Writable):
     def compact_with(self, property: str, item: Buffer) -> None:
         """Flushes, then compacts the tables that may have an item of a property (`files_with`). Values are moved out of the
         blob files that may have it, so that none of these files is left, unless a value cannot be read."""
-        name, wanted = property.encode("utf-8"), _c.lent(item, "item")
+        name, wanted = _c.encoded(property, "a property"), _c.lent(item, "item")
         self._handles.call("waxseal_compact_with", self._family.handle, name, len(name), wanted, len(wanted))
 
     def tables(self) -> List[Table]:
@@ -503,9 +503,7 @@ def slice_of(argument: Buffer, what: str) -> _abi.waxseal_slice_t:
 
 def encoded_name(name: object) -> bytes:
     """Returns the name of a family, encoded for the library."""
-    if not isinstance(name, str):
-        raise TypeError(f"a family's name is str, not {type(name).__name__}")
-    return name.encode("utf-8")
+    return _c.encoded(name, "a family's name")
 
 
 def open_family(handles: Handles, name: str) -> _c.Owned:

@@ -10,7 +10,7 @@ import threading
 from typing import Any, Callable, List, Optional, Tuple, Union
 
 from . import _abi
-from ._c import answer_raised, bytes_at, bytes_of, function, lent
+from ._c import answer_raised, bytes_at, bytes_of, encoded, function, lent
 
 #: Makes a value of a key, its base (None if the key is absent) and all its operands, oldest first.
 MergeFunction = Callable[[bytes, Optional[bytes], List[bytes]], bytes]
@@ -61,7 +61,7 @@ class Operator:
             raise TypeError("a merge operator is a pair of its name and a function")
         if not callable(said[1]):
             raise TypeError("a merge operator's function can be called")
-        self.name = said[0].encode("utf-8")
+        self.name = encoded(said[0], "a merge operator's name")
         self._merge: Callable[..., bytes] = said[1]
         self._is_associative = isinstance(said[1], associative)
         self._hook = _abi.waxseal_merge_fn(self._called)

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, Union
 
 from . import _abi, _interrupt
-from ._c import Owned, answer_raised, bytes_at, call, function, lent, made
+from ._c import Owned, answer_raised, bytes_at, call, encoded, function, lent, made
 from ._errors import CALLBACK, Error, MakeError, make_error
 from ._merge import Operator, take_raised
 
@@ -200,7 +200,7 @@ class Order:
         name, compare = said[0], said[1]
         if not callable(compare):
             raise TypeError("a comparator's function can be called")
-        self.name = name.encode("utf-8")
+        self.name = encoded(name, "a comparator's name")
         #: The first exception of the function; the store is unusable from then on.
         self.raised: Optional[BaseException] = None
         self._compare = compare
@@ -267,7 +267,7 @@ class Filter:
             raise TypeError("a compaction filter is a pair of its name and a function of key and value")
         if not callable(said[1]):
             raise TypeError("a compaction filter's function can be called")
-        self.name = said[0].encode("utf-8")
+        self.name = encoded(said[0], "a compaction filter's name")
         self._decide: FilterFunction = said[1]
         self._hook = _abi.waxseal_filter_fn(self._called)
 
@@ -302,7 +302,7 @@ class Property:
         name, collect = said
         if not isinstance(name, str) or not callable(collect):
             raise TypeError("a property is a name and a function of key and value")
-        self.name = name.encode("utf-8")
+        self.name = encoded(name, "a property's name")
         self._collect: PropertyFunction = collect
         self._hook = _abi.waxseal_property_fn(self._called)
         _interrupt.watch("property", _fail_property)
@@ -419,13 +419,6 @@ class Opening:
         call("waxseal_options_add_family", self.options.handle, name, len(name), family.handle, make=self._make)
 
 
-def _text(value: object, name: str) -> bytes:
-    """Returns the bytes of a text."""
-    if not isinstance(value, str):
-        raise TypeError(f"{name} is a text, not {type(value).__name__}")
-    return value.encode()
-
-
 def _merge_operator(value: "Union[str, Tuple[str, Buffer]]") -> Tuple[int, bytes, int]:
     """Returns the number of a merge operator, and its separator with the length."""
     kind, separator = value if isinstance(value, tuple) else (value, b"")
@@ -468,7 +461,7 @@ def set_family_options(options: Owned, settings: Mapping[str, Any], make: MakeEr
             call("waxseal_family_options_set_custom_merge_operator", options.handle, *arguments, make=make)
             continue
         elif name == "prefix_extractor":
-            text = _text(value, name)
+            text = encoded(value, name)
             call("waxseal_family_options_set_prefix_extractor", options.handle, text, len(text), make=make)
             continue
         elif name == "table_properties":

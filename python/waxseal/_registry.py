@@ -149,13 +149,6 @@ def _read_at(snapshot: Optional[Snapshot]) -> Optional[int]:
     return None if snapshot is None else snapshot._open_handle()
 
 
-def text(value: object, what: str) -> bytes:
-    """Returns a text, encoded for the library."""
-    if not isinstance(value, str):
-        raise TypeError(f"{what} is str, not {type(value).__name__}")
-    return value.encode("utf-8")
-
-
 def _field(field: Any) -> Any:
     kind, numbers = field.kind, list(field.numbers)
     data, more = _c.bytes_of(field.bytes), _c.bytes_of(field.more)
@@ -279,7 +272,7 @@ class Asker:
         return self._handles.call(name, self._session(), *arguments)
 
     def _pair(self, target: str, operation: str) -> Tuple[bytes, int, bytes, int]:
-        named, meant = text(target, "a target"), text(operation, "an operation")
+        named, meant = _c.encoded(target, "a target"), _c.encoded(operation, "an operation")
         return named, len(named), meant, len(meant)
 
     def register(
@@ -317,7 +310,7 @@ class Asker:
                 raise self._handles.store_error(status, f"{name} cannot be {value}")
         new = C.c_bool()
         self._ask("waxseal_register", *self._pair(target, operation), options.handle, C.byref(new))
-        warning, named = _abi.waxseal_slice_t(), text(operation, "an operation")
+        warning, named = _abi.waxseal_slice_t(), _c.encoded(operation, "an operation")
         if self._ask("waxseal_operation_warning", named, len(named), C.byref(warning)) == _abi.WAXSEAL_OK:
             warnings.warn(text_of(warning), UserWarning, stacklevel=2)
         return new.value
@@ -343,7 +336,7 @@ class Asker:
 
     def define_operation(self, name: str) -> int:
         """Defines an operation of the application, and returns its number."""
-        number, named = C.c_uint16(), text(name, "an operation")
+        number, named = C.c_uint16(), _c.encoded(name, "an operation")
         self._ask("waxseal_define_operation", named, len(named), C.byref(number))
         return number.value
 
@@ -400,7 +393,7 @@ class Asker:
         )
         _c.function("waxseal_query_set_below")(query.handle, bool(below))
         if client is not None:
-            named = text(client, "a client")
+            named = _c.encoded(client, "a client")
             self._handles.call("waxseal_query_set_client", query.handle, named, len(named))
         return query
 
@@ -467,7 +460,7 @@ class Asker:
     def lineage(self, file: str) -> List[Event]:
         """Returns the lineage of a table file: the job that wrote it, the jobs that wrote that job's inputs, and so
         on."""
-        named, found = text(file, "a file"), C.c_void_p()
+        named, found = _c.encoded(file, "a file"), C.c_void_p()
         self._ask("waxseal_lineage", named, len(named), C.byref(found))
         return events_of(found)
 

@@ -196,7 +196,7 @@ def _bytes(place: Any, value: Any, type_: ColumnType, kept: Kept) -> None:
 def _text(place: Any, value: Any, type_: ColumnType, kept: Kept) -> None:
     if not isinstance(value, str):
         raise _wrong(value, "str")
-    _put_bytes(place, value.encode("utf-8"), kept)
+    _put_bytes(place, _c.encoded(value, "a text"), kept)
 
 
 def _bool(place: Any, value: Any, type_: ColumnType, kept: Kept) -> None:
@@ -281,7 +281,7 @@ def _uuid(place: Any, value: Any, type_: ColumnType, kept: Kept) -> None:
 
 def _json(place: Any, value: Any, type_: ColumnType, kept: Kept) -> None:
     text = value if isinstance(value, str) else Json.of(value)
-    _put_bytes(place, text.encode("utf-8"), kept)
+    _put_bytes(place, _c.encoded(text, "a JSON text"), kept)
 
 
 def _list(place: Any, value: Any, type_: ColumnType, kept: Kept) -> None:
@@ -408,7 +408,7 @@ def value_list(values: List[Tuple[Any, Optional[ColumnType]]], kept: Kept) -> An
 
 def kept_slice(text: str, kept: Kept) -> Any:
     """Returns the library's slice of a text."""
-    encoded = text.encode("utf-8")
+    encoded = _c.encoded(text, "a name of a schema")
     kept.append(encoded)
     return slice_of(encoded)
 

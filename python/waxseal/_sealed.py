@@ -178,7 +178,7 @@ def write_options(
     options = handles.made("waxseal_write_options_create", destroy="waxseal_write_options_destroy")
     _c.function("waxseal_write_options_set_durability")(options.handle, number)
     for name, text in (labels or {}).items():
-        named, said = name.encode("utf-8"), text.encode("utf-8")
+        named, said = _c.encoded(name, "a label"), _c.encoded(text, "the text of a label")
         handles.call("waxseal_write_options_add_label", options.handle, named, len(named), said, len(said))
     for provider, data in (entries or {}).items():
         held = _c.lent(data, "entry")

@@ -35,7 +35,7 @@ from ._options import (
     format_level,
 )
 from ._pause import Pause
-from ._registry import Asker, text
+from ._registry import Asker
 from ._snapshot import Snapshot
 from ._tables import Case, cases_of
 from ._transaction import Transacting
@@ -238,10 +238,10 @@ class DB(Family, Asker, Transacting, ChangeFeed):
         The store does not verify the name; `authenticated` is the authentication method, None for an unauthenticated
         session.
         """
-        named = text(name, "a name")
+        named = _c.encoded(name, "a name")
         if not named:
             raise InvalidArgument("a session has a name")
-        return Session(self, _open_session(self._handles, named, text(authenticated or "", "authenticated")))
+        return Session(self, _open_session(self._handles, named, _c.encoded(authenticated or "", "authenticated")))
 
     def _transaction_family(self) -> Family:
         return self
@@ -443,7 +443,7 @@ class DB(Family, Asker, Transacting, ChangeFeed):
         """
         for name, value in locals().copy().items():
             if name not in ("self", "__class__") and value is not None:
-                key, text = name.encode(), str(value).encode()
+                key, text = name.encode(), _c.encoded(str(value), name)
                 self._handles.call("waxseal_set_option", self._handles.db, key, len(key), text, len(text))
 
     def recovery(self) -> Recovery:

@@ -100,7 +100,7 @@ def tables_of(handles: Handles, family: int) -> List[Table]:
 
 def tables_with(handles: Handles, family: int, property: str, item: Buffer) -> List[Table]:
     """Returns the table files of a family that may have an item of a property."""
-    name, wanted = property.encode("utf-8"), _c.lent(item, "item")
+    name, wanted = _c.encoded(property, "a property"), _c.lent(item, "item")
     which = (family, name, len(name), wanted, len(wanted))
     return _listed(handles, "waxseal_tables_with", "tables", which, _table)
 

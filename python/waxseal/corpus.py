@@ -35,7 +35,7 @@ from typing import (
     Union,
 )
 
-from . import _abi
+from . import _abi, _c
 from ._errors import ExistsError
 from .tables import Index, Row, Table, Tables, Transaction
 
@@ -286,7 +286,7 @@ class Corpus:
             "author": of.author,
             "whole_volume": volume.archive,
         }
-        named = [(f"{number:08}", text, len(text.encode("utf-8"))) for number, text in enumerate(volume.pages, 1)]
+        named = [(f"{number:08}", text, len(_c.encoded(text, "a page"))) for number, text in enumerate(volume.pages, 1)]
         if self._schema == 1:
             row["pages"] = {name: {"contents": text, "byte_count": size} for name, text, size in named}
         elif self._schema == 2:
@@ -400,7 +400,7 @@ class Reader:
         """Reads volumes one after the other, in an order that depends on the seed and the set of ids alone, and is the
         same as in Rust. Raises NotFoundError and AccessDeniedError where the volume is read, which ends the iterator:
         check ids before."""
-        order = sorted(ids, key=lambda id: id.encode("utf-8"))
+        order = sorted(ids, key=lambda id: _c.encoded(id, "an id"))
         _shuffle(order, seed)
         return (self.volume(id) for id in order)
 

@@ -197,7 +197,7 @@ class Tables:
         key = (names_of(partition_key), names_of(clustering))
         schema = schema_of(given, *key, groups or {}, repeated_groups or {}, list(indexes), kept)
         schema.has_dynamic_columns, schema.is_hashed = dynamic_columns, hashed
-        encoded = name.encode("utf-8")
+        encoded = _c.encoded(name, "a table's name")
         function, owner = self._function("table_create")
         arguments = (owner, encoded, len(encoded), C.byref(schema))
         owned = self._handles.made(function, *arguments, destroy="waxseal_table_destroy")
@@ -211,19 +211,19 @@ class Tables:
 
     def table(self, name: str, row: Any = None) -> Table[Any]:
         """Opens a table, whose rows are dicts, or instances of the dataclass `row`. Raises NotFoundError."""
-        encoded = name.encode("utf-8")
+        encoded = _c.encoded(name, "a table's name")
         function, owner = self._function("table_open")
         owned = self._handles.made(function, owner, encoded, len(encoded), destroy="waxseal_table_destroy")
         return Table(self._handles, owned, row)
 
     def drop(self, name: str) -> None:
         """Drops a table and everything in it. Raises NotFoundError."""
-        encoded = name.encode("utf-8")
+        encoded = _c.encoded(name, "a table's name")
         self._handles.call(*self._function("table_drop"), encoded, len(encoded))
 
     def rename(self, name: str, new_name: str) -> None:
         """Renames a table, also into another keyspace. Raises NotFoundError and ExistsError."""
-        old, new = name.encode("utf-8"), new_name.encode("utf-8")
+        old, new = _c.encoded(name, "a table's name"), _c.encoded(new_name, "a table's name")
         self._handles.call(*self._function("table_rename"), old, len(old), new, len(new))
 
     def names(self) -> List[str]:
@@ -255,7 +255,7 @@ class Tables:
         return found
 
     def _keyspace(self, call: str, *texts: str) -> None:
-        encoded = [text.encode("utf-8") for text in texts]
+        encoded = [_c.encoded(text, "a keyspace") for text in texts]
         arguments = [part for text in encoded for part in (text, len(text))]
         self._handles.call(f"waxseal_keyspace_{call}", self._db._session(), *arguments)
 
@@ -555,7 +555,7 @@ class Table(Generic[R]):
         steps: List[Any] = []
 
         def step(kind: int, name: str, new_name: str = "", group: str = "", type_: Any = None) -> None:
-            texts = [text.encode("utf-8") for text in (name, new_name, group)]
+            texts = [_c.encoded(text, "a name of a schema") for text in (name, new_name, group)]
             kept.extend(texts)
             c_type = _abi.waxseal_table_type_t() if type_ is None else column_type(type_).c()
             steps.append(_abi.waxseal_table_step_t(kind, *map(slice_of, texts), c_type))
@@ -618,7 +618,7 @@ class Table(Generic[R]):
         return self._handles.call(name, self._owned.handle, *arguments)
 
     def _named(self, function: str, name: str, *arguments: Any) -> None:
-        encoded = name.encode("utf-8")
+        encoded = _c.encoded(name, "a name of a schema")
         self._call(function, encoded, len(encoded), *arguments)
 
     def _current(self, snapshot: Optional[Snapshot] = None) -> Layout:
