@@ -168,6 +168,16 @@ unsafe extern "C" {
         value_len: usize,
         error: HandlePlace,
     ) -> i32;
+    pub(crate) fn waxseal_compare_and_set(
+        family: Handle,
+        options: Handle,
+        key: *const u8,
+        key_len: usize,
+        old_value: *const Slice,
+        new_value: *const Slice,
+        is_set: *mut bool,
+        error: HandlePlace,
+    ) -> i32;
     pub(crate) fn waxseal_delete(family: Handle, key: *const u8, key_len: usize, error: HandlePlace) -> i32;
     pub(crate) fn waxseal_delete_with(
         family: Handle,

@@ -1,5 +1,7 @@
 //! Writes to one column family.
 
+use std::ptr;
+
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -7,7 +9,7 @@ use pyo3::types::{PyString, PyTuple};
 
 use crate::arguments::{bound_of, bytes_of, lent_bound};
 use crate::batch_handle::BatchHandle;
-use crate::c::{self, Handle};
+use crate::c::{self, Handle, Slice};
 use crate::interrupt;
 use crate::reader::Reader;
 use crate::shared::Store;
@@ -106,6 +108,48 @@ impl Keyspace {
             })
         });
         settled(reader, py, answer)
+    }
+
+    /// Sets a key to `new` if its value is `old`, atomically. None stands for an absent key. Returns False, and
+    /// changes nothing, if the key has another value.
+    ///
+    /// No write of the key comes between the comparison and the change. An expired record counts as absent.
+    #[pyo3(signature = (key, old, new, durability=None))]
+    fn compare_and_set(
+        slf: &Bound<'_, Self>,
+        key: &Bound<'_, PyAny>,
+        old: Option<&Bound<'_, PyAny>>,
+        new: Option<&Bound<'_, PyAny>>,
+        durability: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<bool> {
+        let (py, reader) = (slf.py(), slf.as_super().get());
+        let (key, old, new) = (bytes_of(key, "key")?, bound_of(old, "value")?, bound_of(new, "value")?);
+        let durability = durability_of(durability)?;
+        reader.shared.check(py)?;
+        let (family, key, old, new) = (reader.family, &*key, old.as_deref(), new.as_deref());
+        let mut is_set = false;
+        let answer = py.detach(|| {
+            let (old, new) = (old.map(Slice::of), new.map(Slice::of));
+            let place = |slice: &Option<Slice>| slice.as_ref().map_or(ptr::null(), ptr::from_ref);
+            with_durability(durability, |options, error| {
+                let (options, old, new) = (options.unwrap_or_default(), place(&old), place(&new));
+                // SAFETY: key and values are readable, answer and error are writable.
+                unsafe {
+                    c::waxseal_compare_and_set(
+                        family,
+                        options,
+                        key.as_ptr(),
+                        key.len(),
+                        old,
+                        new,
+                        &raw mut is_set,
+                        error,
+                    )
+                }
+            })
+        });
+        settled(reader, py, answer)?;
+        Ok(is_set)
     }
 
     fn __setitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {

@@ -21,6 +21,7 @@ TYPES = {
     "u64": r"uint64_t",
     "i32": r"int32_t",
     "bool": r"bool",
+    "*mut bool": r"bool \*",
     "*const c_char": r"const char \*",
     "Slice": r"waxseal_slice_t",
     "*const Slice": r"const waxseal_slice_t \*",

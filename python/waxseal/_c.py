@@ -122,6 +122,12 @@ def lent(argument: object, what: str) -> bytes:
     return view.tobytes()
 
 
+def slice_of(argument: object, what: str) -> _abi.waxseal_slice_t:
+    """Returns the bytes of an argument as the library's slice, which keeps them alive."""
+    content = lent(argument, what)
+    return _abi.waxseal_slice_t(C.cast(C.c_char_p(content), C.c_void_p), len(content))
+
+
 def encoded(text: object, what: str) -> bytes:
     """Returns a text of the caller in UTF-8. Raises InvalidArgument for one with a lone surrogate, which UTF-8 cannot
     encode."""

@@ -214,17 +214,45 @@ class Keyspace(Reader):
         """Deletes all keys from `start` to `end`, `end` excluded; None is no bound. `durability` as of `put`."""
         self._write("waxseal_delete_range", durability, *_lent_bound(start, "start"), *_lent_bound(end, "end"))
 
+    def compare_and_set(self, key: object, old: object, new: object, durability: Optional[str] = None) -> bool:
+        """Sets a key to `new` if its value is `old`, atomically. None stands for an absent key. Returns False, and
+        changes nothing, if the key has another value.
+
+        No write of the key comes between the comparison and the change. An expired record counts as absent.
+        """
+        data, is_set = _c.lent(key, "key"), C.c_bool()
+        before, after = (None if value is None else _c.slice_of(value, "value") for value in (old, new))
+        options = self._write_options(durability)
+        self._store.call(
+            "waxseal_compare_and_set",
+            self._family_handle,
+            None if options is None else options.handle,
+            data,
+            len(data),
+            None if before is None else C.byref(before),
+            None if after is None else C.byref(after),
+            C.byref(is_set),
+        )
+        return is_set.value
+
     def _write(self, name: str, durability: Optional[str], *arguments: Any) -> None:
+        options = self._write_options(durability)
+        if options is None:
+            self._store.call(name, self._family_handle, *arguments)
+        else:
+            self._store.call(f"{name}_with", self._family_handle, options.handle, *arguments)
+
+    def _write_options(self, durability: Optional[str]) -> Optional[_c.Owned]:
+        """Returns the options of a write with a durability of its own; None for the store's default."""
         number = _options.durability(durability)
         self._store.check()
         if number == _abi.WAXSEAL_DURABILITY_DEFAULT:
-            self._store.call(name, self._family_handle, *arguments)
-            return
+            return None
         options = _c.made(
             "waxseal_write_options_create", destroy="waxseal_write_options_destroy", make=self._store.make
         )
         _c.function("waxseal_write_options_set_durability")(options.handle, number)
-        self._store.call(f"{name}_with", self._family_handle, options.handle, *arguments)
+        return options
 
     def __setitem__(self, key: object, value: object) -> None:
         self.put(key, value)

@@ -275,29 +275,6 @@ class Family(ReadableFamily, Writable):
             "waxseal_put_with", self._family.handle, options.handle, data, len(data), content, len(content)
         )
 
-    def compare_and_set(
-        self, key: Buffer, old: Optional[Buffer], new: Optional[Buffer], durability: Optional[str] = None
-    ) -> bool:
-        """Sets a key to `new` if its value is `old`, atomically. None stands for an absent key. Returns False, and
-        changes nothing, if the key has another value.
-
-        No write of the key comes between the comparison and the change. An expired record counts as absent.
-        """
-        data = _c.lent(key, "key")
-        before, after = (None if value is None else slice_of(value, "value") for value in (old, new))
-        options, is_set = write_options(self._handles, durability), C.c_bool()
-        self._handles.call(
-            "waxseal_compare_and_set",
-            self._family.handle,
-            options.handle,
-            data,
-            len(data),
-            None if before is None else C.byref(before),
-            None if after is None else C.byref(after),
-            C.byref(is_set),
-        )
-        return is_set.value
-
     def put_if_absent(
         self, key: Buffer, value: Buffer, *, expires: Expires = None, durability: Optional[str] = None
     ) -> bool:
@@ -392,8 +369,9 @@ class Family(ReadableFamily, Writable):
             value = self.get(key)
             if value is not None:
                 return value
-            if self.put_if_absent(key, default):
-                return _c.lent(default, "value")
+            content = _c.lent(default, "value")
+            if self.compare_and_set(key, None, content):
+                return content
 
     def popitem(self) -> Tuple[bytes, bytes]:
         """Removes the last row in key order and returns it, atomically. Raises KeyError if there is no row."""
@@ -493,12 +471,6 @@ class Family(ReadableFamily, Writable):
         counted."""
         between = self._between(start, stop)
         return self._handles.number("waxseal_approximate_size", self._family.handle, C.byref(between))
-
-
-def slice_of(argument: Buffer, what: str) -> _abi.waxseal_slice_t:
-    """Returns the bytes of an argument as the library's slice, which keeps them alive."""
-    content = _c.lent(argument, what)
-    return _abi.waxseal_slice_t(C.cast(C.c_char_p(content), C.c_void_p), len(content))
 
 
 def encoded_name(name: object) -> bytes:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, List, Mappi
 
 from . import _abi, _c
 from ._errors import BusyError, ConflictError
-from ._family import Family, slice_of
+from ._family import Family
 from ._handles import Handles
 from ._map import bounds, range_of
 from ._options import durability as durability_number
@@ -69,7 +69,7 @@ class Transaction:
 
     def multi_get(self, keys: Iterable[Buffer], family: Optional[Family] = None) -> List[Optional[bytes]]:
         """Returns the values of several keys, in their order; None for missing keys."""
-        kept = [slice_of(key, "key") for key in keys]
+        kept = [_c.slice_of(key, "key") for key in keys]
         slices = (_abi.waxseal_slice_t * len(kept))(*kept)
         values = C.c_void_p()
         self._call("waxseal_transaction_multi_get", family, slices, len(kept), C.byref(values))
