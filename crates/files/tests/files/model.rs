@@ -142,7 +142,9 @@ fn model(tree: &mut Tree, step: &Step) -> Outcome {
         Step::Together(files) => {
             files.iter().try_for_each(|(path, _)| directory_above(tree, path))?;
             let mut new = tree.clone();
-            files.iter().try_for_each(|(path, length)| put_file(&mut new, path, bytes(*length, 1)))?;
+            let is_last = |number: usize, path: &Path| files[number + 1..].iter().all(|(later, _)| later != path);
+            let mut last = files.iter().enumerate().filter(|(number, (path, _))| is_last(*number, path));
+            last.try_for_each(|(_, (path, length))| put_file(&mut new, path, bytes(*length, 1)))?;
             *tree = new;
             Ok(())
         }
