@@ -283,11 +283,9 @@ impl Inner {
     ) -> Result<Option<Vec<Option<Slice>>>> {
         self.check(&cf.family)?;
         let (mut values, mut copied) = (vec![None; keys.len()], Ok(()));
-        let mut take = |index: usize, record: &Record<'_>| match Slice::copied(record.value) {
-            Ok(value) => values[index] = Some(value),
-            Err(error) => copied = Err(error),
-        };
-        let found = self.engine.multi_get_resident(&cf.family, keys, at, cf.point_reading().verify, &mut take)?;
+        let verify = cf.point_reading().verify;
+        let found =
+            self.engine.multi_get_resident(&cf.family, keys, at, verify, &mut copy_to(&mut values, &mut copied))?;
         copied.map(|()| found.then_some(values))
     }
 
@@ -302,11 +300,8 @@ impl Inner {
         let keys: Vec<K> = keys.into_iter().collect();
         let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
         let (mut values, mut copied) = (vec![None; keys.len()], Ok(()));
-        let mut take = |index: usize, record: &Record<'_>| match Slice::copied(record.value) {
-            Ok(value) => values[index] = Some(value),
-            Err(error) => copied = Err(error),
-        };
-        self.engine.multi_get_checked(&cf.family, &keys, at, cf.point_reading(), &mut take)?;
+        let reading = cf.point_reading();
+        self.engine.multi_get_checked(&cf.family, &keys, at, reading, &mut copy_to(&mut values, &mut copied))?;
         copied.map(|()| values)
     }
 
@@ -343,6 +338,14 @@ pub(crate) fn refuse_system(name: &str) -> Result<()> {
     Err(Error::invalid(format!(
         "{name:?}: families of this name are the store's own, to be read and not to be changed"
     )))
+}
+
+/// Returns a function that copies the values of found keys to their places. It leaves an error in `copied`.
+fn copy_to<'a>(values: &'a mut [Option<Slice>], copied: &'a mut Result<()>) -> impl FnMut(usize, &Record<'_>) + 'a {
+    move |index, record| match Slice::copied(record.value) {
+        Ok(value) => values[index] = Some(value),
+        Err(error) => *copied = Err(error),
+    }
 }
 
 #[cold]
