@@ -102,7 +102,7 @@ pub struct NodeStatus {
     pub state: NodeState,
     /// The number of ranges that it owns.
     pub ranges: u64,
-    /// Why its store is not open; `None` if it is, and for a node that has left.
+    /// The reason why its store is not open; `None` if the store is open or the node has left.
     pub problem: Option<String>,
 }
 

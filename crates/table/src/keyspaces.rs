@@ -112,7 +112,7 @@ impl Tables {
         drop().map_err(|error: Error| error.in_table(name))
     }
 
-    /// Returns all keyspaces, sorted by name: those that were created, and those that have tables.
+    /// Returns all keyspaces, sorted by name: created keyspaces, and keyspaces that exist by their tables.
     pub fn keyspaces(&self) -> Result<Vec<Keyspace>> {
         self.shared.catalogue.keyspaces()
     }

@@ -147,8 +147,9 @@ pub(super) fn check_kind(from: &dyn Tree, node: &Node) -> Result<(), Failure> {
     }
 }
 
-/// Copies one entry. A directory that exists stays; where entries have names only, none is looked for. `make_room` is called once the content is at hand, before the entry
-/// gets its name. Returns the failure of the extended attributes that the copy does not have.
+/// Copies one entry. A directory that exists stays; where entries have names only, no directory is looked for.
+/// `make_room` is called once the content is at hand, before the entry gets its name. Returns the failure of the extended
+/// attributes that the copy does not have.
 pub(super) fn copy_entry(
     from: &dyn Tree,
     node: &Node,

@@ -255,7 +255,7 @@ pub(crate) struct View {
     pub(crate) end: Option<ViewEnd>,
 }
 
-/// Why nothing is read in a family any more.
+/// The reason why every read of a family fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ViewEnd {
     Closed,
