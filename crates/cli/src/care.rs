@@ -4,7 +4,6 @@
 //! next command; the exit code follows the outcome. Remaining damage makes it 3, whatever else was found. A file that
 //! could not be read makes it 4. A reader that closes the pipe early changes neither.
 
-use std::collections::HashSet;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -39,14 +38,13 @@ pub(crate) fn scrub(args: &Args, scrub: &args::Scrub, output: &mut Output) -> Re
     let db = if scrub.repair { open_to_repair(args, false)? } else { open_to_read(args)? };
     let mut watch = progress::watch("scrub");
     let verb = if scrub.repair { CareVerb::Repair } else { CareVerb::Verify };
-    let mut report = db.scrub(ScrubOptions {
+    let report = db.scrub(ScrubOptions {
         bytes_per_second: scrub.rate,
         most_bytes: scrub.most,
         resume,
         repair: scrub.repair.then(RepairOptions::default),
         progress: Some(&mut watch),
     })?;
-    add_lost_ranges(&db, &mut report)?;
     db.close()?;
     print(verb, &report, existing_store(args)?, output)
 }
@@ -54,8 +52,7 @@ pub(crate) fn scrub(args: &Args, scrub: &args::Scrub, output: &mut Output) -> Re
 pub(crate) fn repair(args: &Args, accept_loss: bool, output: &mut Output) -> Result<Exit, Failure> {
     let db = open_to_repair(args, accept_loss)?;
     let mut watch = progress::watch("repair");
-    let mut report = db.repair(RepairOptions { accept_loss, progress: Some(&mut watch), ..Default::default() })?;
-    add_lost_ranges(&db, &mut report)?;
+    let report = db.repair(RepairOptions { accept_loss, progress: Some(&mut watch), ..Default::default() })?;
     db.close()?;
     print(CareVerb::Repair, &report, existing_store(args)?, output)
 }
@@ -89,29 +86,6 @@ fn open_to_repair(args: &Args, accept_loss: bool) -> Result<Db, Failure> {
         Ok(db) => report_cut(db),
         Err(error) => Err(advise(error, dir)),
     }
-}
-
-/// Adds the lost ranges that no finding is about: those of earlier repairs, and those that the open made of damaged
-/// values in the log. `repair` and `scrub` examine tables, which no longer have the lost records.
-fn add_lost_ranges(db: &Db, report: &mut Report) -> Result<(), Failure> {
-    let range_of = |finding: &Finding| (finding.family.clone(), finding.key_range.clone());
-    let fenced = report.damage.iter().filter(|finding| finding.outcome == Outcome::Fenced);
-    let reported: HashSet<_> = fenced.map(range_of).collect();
-    for name in db.metrics().families.into_iter().map(|family| family.name) {
-        let Some(cf) = find_family(db, &name) else { continue };
-        let left = cf.fences()?.into_iter().map(|range| Finding {
-            file: range.file,
-            offset: range.offset,
-            family: Some(name.clone()),
-            key_range: Some((range.from.0, range.to.0)),
-            verdict: range.verdict,
-            message: "records may have been lost".to_owned(),
-            outcome: Outcome::Fenced,
-            ..Finding::default()
-        });
-        report.damage.extend(left.filter(|finding| !reported.contains(&range_of(finding))));
-    }
-    Ok(())
 }
 
 /// A store that cannot be opened is not repaired in place; the failure names the command that salvages it.

@@ -109,8 +109,9 @@ fn closed(
 
 calls! {
     /// `waxseal_verify` in the background, for cold data: at a limited rate, optionally in portions, and from the place
-    /// where the previous scrub stopped. It repairs damage if asked to. It runs on the caller's thread: use a dedicated
-    /// one. `options` may be null; scrub accepts all except families, and those of repair only if it repairs.
+    /// where the previous scrub stopped. It repairs damage if asked to. Its report includes every fence that is left.
+    /// It runs on the caller's thread: use a dedicated one. `options` may be null; scrub accepts all except families,
+    /// and those of repair only if it repairs.
     ///
     /// Thread-safe, if no other thread uses the options meanwhile. On success the caller owns `*report` and frees it
     /// with `waxseal_report_destroy`. Errors: as of `waxseal_verify`; with repair, as of `waxseal_repair`.
@@ -134,8 +135,9 @@ calls! {
     /// Finds damage and tries the repair steps in order: read again, correct by checksums and seals, rebuild from
     /// another copy (the log, replaced tables, the source). If no step helps, the handler is asked once. By default the
     /// key range is then fenced: reads in it return `WAXSEAL_CORRUPTION` until the fence is lifted, and keys outside it
-    /// are served. Repair never restores an older version and never guesses. Repaired data is durable when this call
-    /// returns. `options` may be null; repair accepts progress and those of repair.
+    /// are served. Fences that are left, also those of an earlier repair, are in the report. Repair never restores an
+    /// older version and never guesses. Repaired data is durable when this call returns. `options` may be null; repair
+    /// accepts progress and those of repair.
     ///
     /// Thread-safe, also with concurrent readers and writers, if no other thread uses the options meanwhile. On success
     /// the caller owns `*report` and frees it with `waxseal_report_destroy`. Errors: `WAXSEAL_READ_ONLY`, `WAXSEAL_IO`,

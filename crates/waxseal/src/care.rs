@@ -54,7 +54,8 @@ impl Db {
     }
 
     /// Runs `verify` slowly, for data that is rarely read: rate-limited, optionally in portions, resuming where the
-    /// last portion stopped. With `options.repair` it repairs the damage that it finds.
+    /// last portion stopped. With `options.repair` it repairs the damage that it finds. Every portion reports the lost
+    /// ranges that the store has when it ends.
     ///
     /// Runs on the caller's thread: use a dedicated one. Errors: as for `verify`; with repair, as for `repair`.
     ///
@@ -65,7 +66,7 @@ impl Db {
     ///
     /// let options = ScrubOptions { bytes_per_second: Some(8 << 20), most_bytes: Some(1 << 30), ..ScrubOptions::default() };
     /// let report = db.scrub(options)?;
-    /// let next = ScrubOptions { resume: report.resume, ..ScrubOptions::default() }; // tomorrow; a token is 36 bytes to keep
+    /// let next = ScrubOptions { resume: report.resume, ..ScrubOptions::default() }; // tomorrow
     /// # let _ = next;
     /// # Ok(())
     /// # }
@@ -81,7 +82,8 @@ impl Db {
     ///
     /// Damage that no step repairs is reported once to `options.handler`. By default it becomes a lost range (fence):
     /// reads there return `Corruption` permanently, and all other reads work. No repair restores an older version or
-    /// guesses content: every replacement record matches its seal. Repairs are durable when the call returns. An event
+    /// guesses content: every replacement record matches its seal. Lost ranges that are left, also those of an earlier
+    /// repair, are in the report, so `is_clean` is false while reads of the store fail. Repairs are durable when the call returns. An event
     /// (`Engine.Repair`) records the damage and the steps that repaired it. May run concurrently with readers and
     /// writers. Errors: `ReadOnly`, `Io`, `Closed`, `Halted`.
     ///

@@ -45,15 +45,25 @@ pub fn verify(db: &Db, options: VerifyOptions<'_>) -> Result<Report> {
 }
 
 /// Verifies the tables of a store at a limited rate, starting where the previous pass stopped. With `repair` set,
-/// damage is repaired.
+/// damage is repaired. Every lost range that is left is reported.
 pub fn scrub(db: &Db, options: ScrubOptions<'_>) -> Result<Report> {
-    timed(db, || scrub::scrub(db, options))
+    timed(db, || with_lost_ranges(db, scrub::scrub(db, options)?))
 }
 
 /// Repairs every damaged table of a store; with `accept_loss` it also removes every lost range. Damage that cannot be
-/// repaired is reported. Errors: only if the store itself fails (`Io`, `Halted`, `ReadOnly`, `Closed`).
+/// repaired is reported, and so is every lost range that is left. Errors: only if the store itself fails (`Io`,
+/// `Halted`, `ReadOnly`, `Closed`).
 pub fn repair(db: &Db, options: RepairOptions<'_>) -> Result<Report> {
-    timed(db, || repair::repair(db, options))
+    timed(db, || with_lost_ranges(db, repair::repair(db, options)?))
+}
+
+/// Adds the lost ranges of earlier passes, and those that the open made of damage in the log: the tables no longer have
+/// their records, so a pass over the tables does not meet them.
+fn with_lost_ranges(db: &Db, mut report: Report) -> Result<Report> {
+    for family in db.families() {
+        report.add_lost_ranges(&family, db.lost_ranges(&family));
+    }
+    Ok(report)
 }
 
 /// Runs a pass and adds its duration to the report.

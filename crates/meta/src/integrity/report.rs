@@ -1,5 +1,6 @@
 //! The report of a pass over a store: findings and repairs, for people (`Display`) and for programs (`json`).
 
+use std::collections::HashSet;
 use std::fmt::{self, Write};
 use std::io;
 
@@ -241,6 +242,24 @@ impl Report {
             Check::Missing => &mut self.missing,
             Check::CompanionDamaged | Check::Corrupted => &mut self.corrupted,
         } += 1;
+    }
+
+    /// Adds a family's lost ranges, without those that a repair of this pass has reported.
+    pub(super) fn add_lost_ranges(&mut self, family: &Family, lost_ranges: Vec<(u64, LostRange)>) {
+        let is_reported =
+            |finding: &Finding| finding.outcome == Outcome::Fenced && finding.family.as_deref() == Some(family.name());
+        let reported: HashSet<_> = self
+            .damage
+            .iter()
+            .filter(|finding| is_reported(finding))
+            .map(|finding| finding.key_range.clone())
+            .collect();
+        for (_, lost_range) in lost_ranges {
+            let finding = Finding { outcome: Outcome::Fenced, ..finding_of(family, &lost_range) };
+            if !reported.contains(&finding.key_range) {
+                self.damage.push(finding);
+            }
+        }
     }
 
     /// Returns the report as one JSON object without a newline.

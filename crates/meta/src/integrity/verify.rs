@@ -22,8 +22,7 @@ use waxseal_lsm::sst::{ExaminedItem, Table};
 use waxseal_lsm::values::BlobBuffer;
 
 use super::options::{Progress, VerifyOptions, Watch, cancelled, goes_on};
-use super::report::finding_of;
-use super::report::{Finding, Outcome, Report, Visited, bearable, is_unread};
+use super::report::{Finding, Outcome, Report, Visited, bearable, finding_of, is_unread};
 use super::table_queue::{TableQueue, TableStep};
 use super::values::{Which, add_value_finding, look_at_values, stored_bytes};
 use crate::annotations::Annotations;
@@ -68,9 +67,7 @@ pub(super) fn verify(db: &Db, mut options: VerifyOptions<'_>) -> Result<Report> 
     for family in &families {
         look_at_memory(db, family, &mut report)?;
         look_at_range_deletes(db, family, &mut report)?;
-        for (_, lost_range) in db.lost_ranges(family) {
-            report.damage.push(Finding { outcome: Outcome::Fenced, ..finding_of(family, &lost_range) });
-        }
+        report.add_lost_ranges(family, db.lost_ranges(family));
     }
     progress.found = report.damage.len() as u64;
     let log = read_log(db, &mut options.progress, progress, &mut report.cancelled);

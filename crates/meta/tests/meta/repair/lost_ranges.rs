@@ -4,7 +4,9 @@ use waxseal_lsm::db::At;
 use waxseal_lsm::env::Fs;
 use waxseal_lsm::options::Compression;
 use waxseal_lsm::record::Kind;
-use waxseal_meta::integrity::{Outcome, RepairOptions, Report, VerifyOptions, digest, repair, verify};
+use waxseal_meta::integrity::{
+    Outcome, RepairOptions, Report, ScrubOptions, VerifyOptions, digest, repair, scrub, verify,
+};
 
 use super::sources::*;
 use super::world::*;
@@ -65,8 +67,17 @@ fn a_fence_survives_a_reopen_and_ends_when_the_loss_is_accepted() {
     let sim = world.closed();
     let world = reopened(&sim, &options, &model);
     assert_fenced(&world, &report, 50);
-    let found = verify(&world.db, VerifyOptions::default()).unwrap();
-    assert_eq!(found.damage.len(), 1, "{found}");
+    let passes = [
+        verify(&world.db, VerifyOptions::default()),
+        repair(&world.db, RepairOptions::default()),
+        scrub(&world.db, ScrubOptions::default()),
+        scrub(&world.db, ScrubOptions { repair: Some(RepairOptions::default()), ..Default::default() }),
+    ];
+    for found in passes {
+        let found = found.unwrap();
+        assert_eq!((found.damage.len(), found.is_clean()), (1, false), "{found}");
+        assert_eq!(found.damage[0].outcome, Outcome::Fenced, "{found}");
+    }
     let report = repair(&world.db, RepairOptions { accept_loss: true, ..Default::default() }).unwrap();
     assert!(report.damage.iter().all(|finding| finding.outcome == Outcome::Accepted), "{report}");
     assert!(world.db.lost_ranges(&world.family).is_empty());
