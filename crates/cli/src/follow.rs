@@ -57,12 +57,14 @@ pub(crate) fn follow(options: &FollowArgs, output: &mut Output) -> Result<Exit, 
     let position = changes.position();
     release_log(source, cursor, &followed.position)?;
     let (mut refreshed, mut released) = (Instant::now(), Instant::now());
+    followed.expect_families(&source_db)?;
     output.line(format!("following from {position}"))?;
     output.object(&json!({ "following": position.to_string() }))?;
     let mut is_current = false;
     loop {
         if refreshed.elapsed() > REFRESH {
             source_db.refresh()?; // lets files go that the source has replaced
+            followed.expect_families(&source_db)?;
             refreshed = Instant::now();
         }
         if released.elapsed() > RELEASE {
@@ -77,6 +79,7 @@ pub(crate) fn follow(options: &FollowArgs, output: &mut Output) -> Result<Exit, 
             }
             None if !is_current => {
                 followed.save(changes.position())?;
+                followed.create_expected()?;
                 followed.release(source, cursor)?;
                 released = Instant::now();
                 let position = followed.position;
@@ -89,7 +92,7 @@ pub(crate) fn follow(options: &FollowArgs, output: &mut Output) -> Result<Exit, 
                     break;
                 }
             }
-            None => {}
+            None => followed.create_expected()?,
         }
     }
     drop((changes, source_db));
@@ -207,8 +210,10 @@ struct Followed {
     released: ChangePosition,
     branch: Option<ChangePosition>,
     batch: Batch,
-    /// Families of the copy by their names.
-    families: HashMap<String, ColumnFamily>,
+    /// Families of the copy by their ids in the source; `None` for a dropped family that the copy never had.
+    families: HashMap<u32, Option<ColumnFamily>>,
+    /// Families of the source that the copy lacks, and a seqno of the source at which they existed.
+    expected: (u64, Vec<ColumnFamily>),
     applied: u64,
 }
 
@@ -237,22 +242,22 @@ impl Followed {
         };
         let (positions, batch) = (copy.column_family(FOLLOWED)?, copy.batch());
         let position = changes.position();
-        let (families, released) = (HashMap::new(), position);
-        Ok((Followed { copy, positions, position, released, branch, batch, families, applied: 0 }, changes))
+        let (families, expected, released) = (HashMap::new(), (0, Vec::new()), position);
+        Ok((Followed { copy, positions, position, released, branch, batch, families, expected, applied: 0 }, changes))
     }
 
     /// Adds a change, and commits at the end of its commit.
     fn apply(&mut self, source: &Db, change: &Change, changes: &Changes) -> Result<(), Failure> {
         let is_drop = matches!(change.operation, ChangeOperation::DropFamily);
         if *change.family == *FOLLOWED {
-            // The position of the source, which is a copy itself.
+            // The position of a source that follows another store.
         } else if is_drop {
             self.applied += 1;
-            self.families.remove(&*change.family);
+            self.families.remove(&change.family_id);
             if find_family(&self.copy, &change.family).is_some() {
                 self.copy.drop_column_family(&change.family)?;
             }
-        } else if let Some(family) = self.family(source, &change.family)? {
+        } else if let Some(family) = self.family(source, change)? {
             self.applied += 1;
             self.batch.apply(&family, change);
         }
@@ -270,6 +275,29 @@ impl Followed {
             self.batch.clear();
             self.position = position;
         }
+        if self.position.seqno >= self.expected.0 {
+            self.create_expected()?;
+        }
+        Ok(())
+    }
+
+    /// Notes the families of the source that the copy lacks. A family without a change is not part of the feed.
+    fn expect_families(&mut self, source: &Db) -> Result<(), Failure> {
+        if self.expected.1.is_empty() {
+            let mut families = source.column_families();
+            families.retain(|family| find_family(&self.copy, family.name()).is_none());
+            self.expected = (source.snapshot().seqno()?, families);
+        }
+        Ok(())
+    }
+
+    /// Creates the expected families, after all drops of earlier families of these names.
+    fn create_expected(&mut self) -> Result<(), Failure> {
+        for family in self.expected.1.drain(..) {
+            if find_family(&self.copy, family.name()).is_none() {
+                self.copy.create_column_family(family.name(), CfOptions::clone(&*family.options()))?;
+            }
+        }
         Ok(())
     }
 
@@ -284,22 +312,22 @@ impl Followed {
         Ok(())
     }
 
-    /// Returns a family of the copy. A new one gets the options that the source has. `None` for a family that neither
-    /// has: the source has dropped it since this change, and its options are not known.
-    fn family(&mut self, source: &Db, name: &str) -> Result<Option<ColumnFamily>, Failure> {
-        if let Some(family) = self.families.get(name) {
-            return Ok(Some(family.clone()));
+    /// Returns the family of the copy for a change. A new one gets the options that the source has. `None` for a family
+    /// that neither has: the source has dropped it since this change, and its options are not known.
+    fn family(&mut self, source: &Db, change: &Change) -> Result<Option<ColumnFamily>, Failure> {
+        if let Some(family) = self.families.get(&change.family_id) {
+            return Ok(family.clone());
         }
-        let family = match find_family(&self.copy, name) {
-            Some(family) => family,
-            None => {
-                source.refresh()?;
-                let Some(family) = find_family(source, name) else { return Ok(None) };
-                self.copy.create_column_family(name, CfOptions::clone(&*family.options()))?
-            }
-        };
-        self.families.insert(name.to_owned(), family.clone());
-        Ok(Some(family))
+        let mut family = find_family(&self.copy, &change.family);
+        if family.is_none() {
+            source.refresh()?;
+            let own = find_family(source, &change.family).filter(|own| own.id() == change.family_id);
+            let create =
+                |own: ColumnFamily| self.copy.create_column_family(&change.family, CfOptions::clone(&*own.options()));
+            family = own.map(create).transpose()?;
+        }
+        self.families.insert(change.family_id, family.clone());
+        Ok(family)
     }
 }
 

@@ -33,6 +33,8 @@ pub struct Change {
     pub seqno: Seqno,
     /// The name of the column family.
     pub family: Arc<str>,
+    /// The family's [id](ColumnFamily::id) in this store. A family that is dropped and created again has another one.
+    pub family_id: u32,
     /// The name of the family's key order.
     pub order: Arc<str>,
     /// What changed.
@@ -58,8 +60,8 @@ impl Change {
             seal = Annotations::read(record.companion)?.seal.map(|(_, word)| Seal::from_bytes(word.to_le_bytes()));
             session = Stamp::standing(&companion, hash_key(key))?.map(|stamp| stamp.session);
         }
-        let (family, order) = (Arc::clone(&family.name), Arc::clone(&family.order));
-        Ok(Change { seqno, family, order, operation, seal, session, ends_commit, companion })
+        let (family, family_id, order) = (Arc::clone(&family.name), family.id, Arc::clone(&family.order));
+        Ok(Change { seqno, family, family_id, order, operation, seal, session, ends_commit, companion })
     }
 
     /// Returns the key; empty for a range delete without a start and for a dropped family.

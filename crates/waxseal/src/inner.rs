@@ -392,6 +392,11 @@ impl ColumnFamily {
         self.family.name()
     }
 
+    /// Returns the family's id. A store gives no id twice: a family that is dropped and created again has another one.
+    pub fn id(&self) -> u32 {
+        self.family.id()
+    }
+
     /// Returns the verification and cache policy of point reads through this handle.
     #[inline]
     pub(crate) fn point_reading(&self) -> ReadSettings {

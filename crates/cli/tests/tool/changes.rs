@@ -1,5 +1,6 @@
 //! changes, cursor, follow.
 
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -135,6 +136,34 @@ fn a_family_that_came_and_went_is_left_out() {
     tool.ok(&["put", "k", "2"]);
     follow_once(&tool, "copy");
     assert_eq!(contents(&tool, "copy"), contents(&tool, "store"));
+    // It comes again without the operator, so that its first operand cannot be applied to it.
+    tool.ok(&["--cf", "sums", "merge", "--create", "add_i64", "k", "1"]);
+    Db::open(tool.path("store")).unwrap().drop_column_family("sums").unwrap();
+    tool.ok(&["--cf", "sums", "put", "k", "plain"]);
+    follow_once(&tool, "copy");
+    assert_eq!(contents(&tool, "copy"), contents(&tool, "store"));
+}
+
+/// A family without a change is not in the feed. The family of the indexes of a table without an index is one.
+#[test]
+fn families_without_changes_are_in_the_copy() {
+    let names = |tool: &Tool, store| {
+        let db = Db::open_read_only(tool.path(store)).unwrap();
+        let names = db.column_families().iter().map(|family| family.name().to_owned()).collect::<Vec<_>>();
+        names.into_iter().filter(|name| !name.starts_with("waxseal.")).collect::<Vec<_>>()
+    };
+    let tool = Tool::new();
+    tool.ok(&["put", "k", "1"]);
+    follow_once(&tool, "copy");
+    tool.ok(&["table", "create", "k.books", "--partition-key", "id:text", "--column", "title:text"]);
+    tool.ok(&["table", "insert", "k.books", "id=1", "title=Emma"]);
+    Db::open(tool.path("store")).unwrap().create_column_family("empty", CfOptions::default()).unwrap();
+    follow_once(&tool, "copy");
+    assert_eq!(names(&tool, "copy"), names(&tool, "store"));
+    let rows = tool.text(&["table", "select", "k.books"]);
+    fs::rename(tool.path("store"), tool.path("source")).unwrap();
+    fs::rename(tool.path("copy"), tool.path("store")).unwrap();
+    assert_eq!(tool.text(&["table", "select", "k.books"]), rows);
 }
 
 #[test]
@@ -147,8 +176,8 @@ fn what_cannot_be_followed_is_refused() {
     assert_eq!(code("store", "store"), 1);
     Db::open(tool.path("other")).unwrap().column_family("default").unwrap().put("k", "v").unwrap();
     assert_eq!(code("store", "other"), 1, "no copy");
-    std::fs::create_dir(tool.path("taken")).unwrap();
-    std::fs::write(tool.path("taken/file"), "").unwrap();
+    fs::create_dir(tool.path("taken")).unwrap();
+    fs::write(tool.path("taken/file"), "").unwrap();
     assert_eq!(code("store", "taken"), 1);
     Db::open(tool.path("copy.follow-partial")).unwrap().column_family("default").unwrap().put("own", "v").unwrap();
     assert_eq!(code("store", "copy"), 1, "another store is in the way");
