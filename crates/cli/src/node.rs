@@ -17,7 +17,7 @@ impl From<waxseal_placement::Error> for Failure {
     fn from(error: waxseal_placement::Error) -> Failure {
         let exit = match error.kind() {
             ErrorKind::NotFound => Exit::NotFound,
-            ErrorKind::Exists | ErrorKind::Unproved => Exit::CheckFailed,
+            ErrorKind::Exists | ErrorKind::Unproved | ErrorKind::Outdated => Exit::CheckFailed,
             ErrorKind::Invalid => Exit::Usage,
             ErrorKind::Corruption => Exit::Corruption,
             ErrorKind::Locked => Exit::Locked,

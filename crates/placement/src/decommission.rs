@@ -98,7 +98,7 @@ impl Placement {
 
     /// Checks that no move from or to a live node is under way.
     fn check_at_rest(&self, id: &str) -> Result<()> {
-        match self.unfinished()?.into_iter().find(|row| row.source == id || row.destination == id) {
+        match self.unfinished()?.into_iter().find(|row| row.concerns(id)) {
             None => Ok(()),
             Some(row) => Err(Error::invalid(format!(
                 "node {id}: the move of range {} from node {} to node {} is not done: resume it first",

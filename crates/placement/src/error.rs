@@ -24,6 +24,9 @@ pub enum ErrorKind {
     Exists,
     /// A copy differs from its range. The owner is the old one.
     Unproved,
+    /// The placement store is older than a move that the stores of its nodes know: it was restored from a backup. Its
+    /// owners are no longer the owners.
+    Outdated,
     /// Stored bytes are damaged or missing.
     Corruption,
     /// Another process has a store open.

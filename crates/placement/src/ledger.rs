@@ -19,6 +19,8 @@ const MOVES: &str = "placement.moves";
 /// The family that identifies a store: the placement itself, or one of its nodes.
 const IDENTITY: &str = "waxseal-placement";
 const IDENTITY_KEY: &str = "identity";
+/// In the store of a node: the number of the last move from or to it.
+const LAST_MOVE_KEY: &str = "last_move";
 
 /// The placement store. Writes are durable when a call returns.
 pub(crate) struct Ledger {
@@ -36,7 +38,7 @@ impl Ledger {
         let db = Db::builder(directory).env(env.clone()).open()?;
         let new_id = || format!("{:016x}{:016x}", db.env().random.next_u64(), db.env().random.next_u64());
         if identity(&db)?.is_none() {
-            set_identity(&db, &new_id())?;
+            note(&db, &[(IDENTITY_KEY, &new_id())])?;
         }
         Ledger::of(&db)
     }
@@ -98,12 +100,15 @@ impl Ledger {
         rows_of(&self.moves)
     }
 
+    /// Returns the number of the last move; 0 before the first one.
+    pub(crate) fn last_move(&self) -> Result<u64> {
+        let last = self.moves.select().reverse().limit(1).rows()?.next().transpose()?;
+        Ok(last.map(|row| MoveRow::from_row(&row)).transpose()?.map_or(0, |last| last.number))
+    }
+
     /// Begins a move of a range to another node.
     pub(crate) fn plan_move(&self, range: &RangeRow, destination: &str) -> Result<MoveRow> {
-        let last = self.moves.select().reverse().limit(1).rows()?.next().transpose()?;
-        let last = last.map(|row| MoveRow::from_row(&row)).transpose()?;
-        let number = last.map_or(1, |last| last.number + 1);
-        let row = MoveRow::new(number, range, destination);
+        let row = MoveRow::new(self.last_move()? + 1, range, destination);
         self.save_move(&row)?;
         Ok(row)
     }
@@ -145,15 +150,35 @@ fn rows_of<T: TypedRow>(table: &Table) -> Result<Vec<T>> {
 
 /// Returns the text that identifies a store as a placement or as a node; `None` if nothing does.
 pub(crate) fn identity(db: &Db) -> Result<Option<String>> {
-    let Some(family) = db.column_families().into_iter().find(|family| family.name() == IDENTITY) else {
-        return Ok(None);
-    };
-    Ok(family.get(IDENTITY_KEY)?.map(|text| String::from_utf8_lossy(&text).into_owned()))
+    noted(db, IDENTITY_KEY)
 }
 
-/// Makes a store a placement or a node. Durable when the call returns.
-pub(crate) fn set_identity(db: &Db, identity: &str) -> Result<()> {
-    let mut batch = db.batch();
-    batch.put(&db.column_family(IDENTITY)?, IDENTITY_KEY, identity);
+/// Makes a store the one of a node that no move has reached. Durable when the call returns.
+pub(crate) fn set_node_identity(db: &Db, identity: &str) -> Result<()> {
+    note(db, &[(IDENTITY_KEY, identity), (LAST_MOVE_KEY, "0")])
+}
+
+/// Returns the number of the last move from or to the node with this store. `None` if an earlier version made the node,
+/// and no move since.
+pub(crate) fn last_move_of(db: &Db) -> Result<Option<u64>> {
+    let parse = |text: String| text.parse().map_err(|_| Error::corruption(format!("{text:?} is no number of a move")));
+    noted(db, LAST_MOVE_KEY)?.map(parse).transpose()
+}
+
+/// Notes a move in the store of a node. Durable when the call returns.
+pub(crate) fn set_last_move(db: &Db, number: u64) -> Result<()> {
+    note(db, &[(LAST_MOVE_KEY, &number.to_string())])
+}
+
+fn noted(db: &Db, key: &str) -> Result<Option<String>> {
+    let Some(family) = db.find_column_family(IDENTITY)? else { return Ok(None) };
+    Ok(family.get(key)?.map(|text| String::from_utf8_lossy(&text).into_owned()))
+}
+
+fn note(db: &Db, notes: &[(&str, &str)]) -> Result<()> {
+    let (family, mut batch) = (db.column_family(IDENTITY)?, db.batch());
+    for (key, text) in notes {
+        batch.put(&family, key, text);
+    }
     Ok(batch.commit(Durability::Sync)?)
 }

@@ -113,6 +113,16 @@ impl MoveRow {
         step.word().clone_into(&mut self.step);
     }
 
+    /// Returns true if the move is from or to a node.
+    pub(crate) fn concerns(&self, node: &str) -> bool {
+        self.source == node || self.destination == node
+    }
+
+    /// Returns true once the destination has had a copy.
+    pub(crate) fn has_copied(&self) -> bool {
+        self.position.is_some()
+    }
+
     /// Returns the name of the move's cursor in the change feed of the source.
     pub(crate) fn cursor(&self) -> String {
         format!("waxseal-placement move {}", self.number)

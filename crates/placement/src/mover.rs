@@ -74,6 +74,9 @@ impl Mover<'_> {
         if self.row.step()? == MoveStep::Proved {
             self.row.set_step(MoveStep::Copied); // other processes may have opened the copy since
         }
+        // A placement that is restored from before the move is refused from now on.
+        self.source.enter_move(self.row.number)?;
+        self.destination.enter_move(self.row.number)?;
         loop {
             let outcome = match self.row.step()? {
                 MoveStep::Planned => self.make_copy(),

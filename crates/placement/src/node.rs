@@ -7,8 +7,40 @@ use waxseal::env::Env;
 use waxseal_table::{Schema, Table, Tables};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::ledger::{identity, set_identity};
+use crate::ledger::{identity, last_move_of, set_last_move, set_node_identity};
 use crate::records::{NodeRow, NodeState};
+
+/// The moves that the placement store knows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moves {
+    /// The number of the last one; 0 before the first one.
+    pub(crate) last: u64,
+    /// The number of the last one that has copied a range from or to the node; 0 if none has.
+    pub(crate) of_node: u64,
+}
+
+impl Moves {
+    /// Compares them with the last move that the store of the node knows. Errors: `Outdated` if the placement does not
+    /// have it; `Invalid` if the store is older than a move from or to the node.
+    fn check(self, noted: Option<u64>) -> Result<()> {
+        match noted {
+            Some(number) if number > self.last => {
+                let known = match self.last {
+                    0 => "no move".to_owned(),
+                    last => format!("moves up to {last}"),
+                };
+                let message =
+                    format!("its store knows move {number}, and the placement {known}: restore a later backup");
+                Err(Error::of(ErrorKind::Outdated, message))
+            }
+            Some(number) if number < self.of_node => Err(Error::invalid(format!(
+                "its store is older than move {}: restore a later backup of it",
+                self.of_node
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
 
 /// A node and its store.
 pub(crate) struct Node {
@@ -21,7 +53,7 @@ pub(crate) struct Node {
 
 impl Node {
     /// Opens the store of a node. A store that cannot be opened is an error of the calls that need it.
-    pub(crate) fn open(row: &NodeRow, placement: &str, env: &Env, is_read_only: bool) -> Result<Node> {
+    pub(crate) fn open(row: &NodeRow, placement: &str, moves: Moves, env: &Env, is_read_only: bool) -> Result<Node> {
         if row.state()? == NodeState::Left {
             return Node::of(row, Err(has_left(&row.id)));
         }
@@ -29,9 +61,11 @@ impl Node {
         let open = || {
             let db = if is_read_only { builder.open_read_only()? } else { builder.open()? };
             match identity(&db)? {
-                Some(found) if found == node_identity(placement, &row.id) => Ok(Tables::open(&db)?),
-                _ => Err(Error::invalid(format!("the store in {} is another one", row.directory))),
+                Some(found) if found == node_identity(placement, &row.id) => {}
+                _ => return Err(Error::invalid(format!("the store in {} is another one", row.directory))),
             }
+            moves.check(last_move_of(&db)?)?;
+            Ok(Tables::open(&db)?)
         };
         Node::of(row, open().map_err(|error| error.about(format!("node {}", row.id))))
     }
@@ -42,7 +76,7 @@ impl Node {
         let db = Db::builder(&row.directory).env(env.clone()).open()?;
         let own = node_identity(placement, &row.id);
         match identity(&db)? {
-            None => set_identity(&db, &own)?,
+            None => set_node_identity(&db, &own)?,
             Some(found) if found == own => {} // a crash came before the node's row
             Some(_) => {
                 let message = format!("the store in {} belongs to another node or placement", row.directory);
@@ -69,6 +103,15 @@ impl Node {
     fn of(row: &NodeRow, store: Result<Tables>) -> Result<Node> {
         let (id, directory) = (row.id.clone(), PathBuf::from(&row.directory));
         Ok(Node { id, directory, state: row.state()?, store })
+    }
+
+    /// Notes in the node's store that a move reaches it, unless it has done so.
+    pub(crate) fn enter_move(&self, number: u64) -> Result<()> {
+        let db = self.tables()?.db();
+        match last_move_of(db)? {
+            Some(last) if last >= number => Ok(()),
+            _ => set_last_move(db, number),
+        }
     }
 
     /// Returns the tables of the node's store. Errors: those of its open.

@@ -16,7 +16,7 @@ use crate::key_span::KeySpan;
 use crate::ledger::{KEYSPACE, Ledger};
 use crate::move_row::{MoveRow, MoveStep};
 use crate::mover::Mover;
-use crate::node::Node;
+use crate::node::{Moves, Node};
 use crate::records::{NodeRow, NodeState, RangeRow};
 use crate::routed_table::RoutedTable;
 use crate::routes::Routes;
@@ -137,7 +137,8 @@ pub struct MoveStatus {
 impl Placement {
     /// Opens a placement and the stores of its nodes. A directory without a store becomes a new placement.
     ///
-    /// Errors: `Locked` if a process has the placement open; `Invalid` if the directory holds another store.
+    /// Errors: `Locked` if a process has the placement open; `Invalid` if the directory holds another store; `Outdated`
+    /// if the placement store was restored from before a move that a node knows.
     pub fn open(directory: impl AsRef<Path>) -> Result<Placement> {
         Placement::open_in(directory, &Env::real())
     }
@@ -162,9 +163,15 @@ impl Placement {
     }
 
     fn of(directory: &Path, ledger: Ledger, env: &Env, is_read_only: bool) -> Result<Placement> {
-        let mut nodes = BTreeMap::new();
+        let (mut nodes, moves, last) = (BTreeMap::new(), ledger.moves()?, ledger.last_move()?);
         for row in ledger.nodes()? {
-            nodes.insert(row.id.clone(), Arc::new(Node::open(&row, &ledger.id, env, is_read_only)?));
+            let of_node = moves.iter().filter(|known| known.has_copied() && known.concerns(&row.id));
+            let known = Moves { last, of_node: of_node.map(|known| known.number).max().unwrap_or_default() };
+            let node = Node::open(&row, &ledger.id, known, env, is_read_only)?;
+            match node.tables() {
+                Err(error) if error.kind() == ErrorKind::Outdated && !is_read_only => return Err(error),
+                _ => nodes.insert(row.id.clone(), Arc::new(node)),
+            };
         }
         let (nodes, routes, changing) = (RwLock::new(nodes), Mutex::default(), Mutex::default());
         let (directory, env) = (directory.to_owned(), env.clone());

@@ -192,6 +192,52 @@ fn simulated() -> SimFs {
     disk
 }
 
+/// A placement of before a move takes the old owner for the owner, and a node of before it lacks rows.
+#[test]
+fn stores_from_before_a_move_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    let put = |from: &str, to: &str| Db::open(path(from)).unwrap().checkpoint(path(to)).unwrap();
+    let placement = Placement::open(path("placement")).unwrap();
+    for node in ["n1", "n2"] {
+        placement.add(node, path(node)).unwrap();
+    }
+    let table = create(&placement);
+    for id in [0, 100, 150, 200] {
+        table.insert(book(id, "first")).unwrap();
+    }
+    drop((table, placement));
+    for store in ["placement", "n1", "n2"] {
+        put(store, &format!("{store}-before"));
+    }
+    let placement = Placement::open(path("placement")).unwrap();
+    placement.move_range(&moving(&placement), "n2").unwrap();
+    let expected = rows(&placement.table(TABLE).unwrap());
+    drop(placement);
+
+    let outdated = Placement::open(path("placement-before")).unwrap_err();
+    assert_eq!(outdated.kind(), ErrorKind::Outdated);
+    let message = "node n1: its store knows move 1, and the placement no move: restore a later backup";
+    assert_eq!(outdated.to_string(), message);
+    let status = Placement::open_read_only(path("placement-before")).unwrap().status().unwrap();
+    assert_eq!(status.nodes[0].problem.as_deref(), Some(message));
+
+    for (node, id) in [("n1", -1), ("n2", 150)] {
+        let (before, after) = (format!("{node}-before"), format!("{node}-after"));
+        put(node, &after);
+        Db::destroy(path(node)).unwrap();
+        put(&before, node);
+        let placement = Placement::open(path("placement")).unwrap();
+        let error = placement.table(TABLE).unwrap().get(id).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("node {node}: its store is older than move 1")), "{error}");
+        drop(placement);
+        Db::destroy(path(node)).unwrap();
+        put(&after, node);
+        let placement = Placement::open(path("placement")).unwrap();
+        assert_eq!(rows(&placement.table(TABLE).unwrap()), expected);
+    }
+}
+
 /// Opens the placement after a crash, and returns the one move that was begun, if it was.
 fn reopened(disk: &SimFs) -> (Placement, RoutedTable, Option<MoveStatus>) {
     let placement = open(disk).unwrap();
