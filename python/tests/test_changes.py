@@ -57,6 +57,7 @@ def test_changes_tell_who_wrote(path):
         merged, *_, john, jane = (change for change in changes if change.family in ("users", "sums"))
         assert (merged.operation, merged.key, merged.value, merged.session) == ("merge", b"k", b"m", None)
         assert 0 < merged.seqno < john.seqno < jane.seqno
+        assert (merged.family_id, john.family_id) == (sums.id, users.id) and sums.id != users.id
         assert john.key == b"john" and john.session and john.session != jane.session
         db.checkpoint(path + "-copy")
         at = db.change_position()

@@ -34,7 +34,7 @@ class Change:
 
     __slots__ = (
         "seqno", "family", "order", "operation", "key", "value", "ends_commit", "seal", "session", "expires", "_reader",
-        "_number",
+        "_number", "family_id",
     )  # fmt: skip
 
     #: The position in the commit order. The rows of an ingestion share one.
@@ -42,6 +42,8 @@ class Change:
     #: The names of the family and of its key order.
     family: str
     order: str
+    #: The family's id in the store that changed: see `Family.id`.
+    family_id: int
     #: "put", "delete", "merge", "delete_range" or "drop_family".
     operation: str
     #: The key; for "delete_range" the start. None for no bound, and for "drop_family".
@@ -61,6 +63,7 @@ class Change:
         """Created by a reader."""
         self.seqno = found.seqno
         self.family, self.order = _text(found.family), _text(found.order)
+        self.family_id = found.family_id
         self.operation = _OPERATIONS[found.operation]
         self.key, self.value = _optional(found.key), _optional(found.value)
         self.ends_commit = found.ends_commit

@@ -180,6 +180,13 @@ class Family(ReadableFamily, Writable):
         """The name of the family."""
         return self._name
 
+    @property
+    def id(self) -> int:
+        """The id of the family. A store gives no id twice: a family that is dropped and created again has another one."""
+        number = C.c_uint32()
+        self._handles.call("waxseal_family_id", self._family.handle, C.byref(number))
+        return number.value
+
     def __repr__(self) -> str:
         return f"<waxseal.Family {self._name!r}{' (closed)' if self._handles.store.closed else ''}>"
 

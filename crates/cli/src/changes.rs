@@ -103,6 +103,7 @@ fn row(change: &Change, position: &ChangePosition, output: &Output) -> Value {
     let mut row = json!({
         "seqno": change.seqno,
         "family": &*change.family,
+        "family_id": change.family_id,
         "position": position.to_string(),
         "ends_commit": change.ends_commit,
     });

@@ -1938,6 +1938,10 @@ typedef struct {
      * The time at which the value expires, in microseconds since 1970; 0 for never.
      */
     uint64_t expires_micros;
+    /**
+     * The id of the family in the store that changed: see `waxseal_family_id`.
+     */
+    uint32_t family_id;
 } waxseal_change_t;
 
 /**
@@ -4481,6 +4485,14 @@ int32_t waxseal_family_create(waxseal_db_t *db,
                               const waxseal_family_options_t *options,
                               waxseal_family_t **family,
                               waxseal_error_t **error);
+
+/**
+ * Returns the id of a column family. A store gives no id twice: a family that is dropped and created again has another
+ * one.
+ *
+ * Thread-safe.
+ */
+int32_t waxseal_family_id(const waxseal_family_t *family, uint32_t *id, waxseal_error_t **error);
 
 /**
  * Returns the options of a column family as of now. Setters change the copy, and `waxseal_family_set_options` gives it

@@ -155,6 +155,8 @@ mirror! {
         pub session: u64 = read.change.session.unwrap_or(0),
         /// The time at which the value expires, in microseconds since 1970; 0 for never.
         pub expires_micros: u64 = read.expires_micros,
+        /// The id of the family in the store that changed: see `waxseal_family_id`.
+        pub family_id: u32 = read.change.family_id,
     }
 }
 

@@ -64,6 +64,16 @@ calls! {
         Ok(())
     }
 
+    /// Returns the id of a column family. A store gives no id twice: a family that is dropped and created again has
+    /// another one.
+    ///
+    /// Thread-safe.
+    fn waxseal_family_id(family: *const waxseal_family_t, out id: *mut u32) {
+        let id = id.needed("id")?;
+        id.set(with(family, |family| Ok(family.id()))?);
+        Ok(())
+    }
+
     /// Returns the options of a column family as of now. Setters change the copy, and `waxseal_family_set_options` gives
     /// it to a family of the same store, or of another one if it holds no callbacks of the caller.
     ///

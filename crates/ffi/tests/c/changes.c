@@ -87,6 +87,7 @@ static void changes_tell_who_wrote_and_when_values_expire(void) {
     waxseal_changes_t *changes;
     waxseal_change_t change;
     uint64_t before;
+    uint32_t id;
     CHECK_OK(waxseal_family_options_create(&options, &error));
     CHECK_OK(waxseal_family_options_set_merge_operator(options, WAXSEAL_MERGE_APPEND, LIT(","), &error));
     CHECK_OK(waxseal_family_create(db, LIT("sums"), options, &sums, &error));
@@ -127,6 +128,10 @@ static void changes_tell_who_wrote_and_when_values_expire(void) {
     change = next_of(changes);
     CHECK_NUMBER(WAXSEAL_CHANGE_DROP_FAMILY, change.operation);
     CHECK_BYTES("sums", change.family);
+    CHECK_OK(waxseal_family_id(sums, &id, &error));
+    CHECK_NUMBER(id, change.family_id);
+    CHECK_OK(waxseal_family_id(users, &id, &error));
+    CHECK(id != change.family_id);
     CHECK(change.key.data == NULL && change.value.data == NULL && !change.has_seal);
     CHECK_OK(waxseal_changes_destroy(changes));
     CHECK_OK(waxseal_session_destroy(alice));

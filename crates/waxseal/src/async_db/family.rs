@@ -75,6 +75,11 @@ impl AsyncColumnFamily {
         self.cf.name()
     }
 
+    /// Returns the family's id: see [`ColumnFamily::id`].
+    pub fn id(&self) -> u32 {
+        self.cf.id()
+    }
+
     /// Returns the options of the family as of now: see [`ColumnFamily::options`].
     pub fn options(&self) -> Arc<CfOptions> {
         self.cf.options()

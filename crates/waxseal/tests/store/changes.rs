@@ -78,6 +78,7 @@ fn a_follower_has_the_digest_of_its_source() -> Result<()> {
     }
     assert_eq!(follower.column_family("counters")?.get("n")?.unwrap(), 7_i64.to_le_bytes());
     cursor.advance(changes.position())?;
+    let dropped = db.column_family("counters")?.id();
     db.drop_column_family("counters")?;
     db.sync()?;
     apply(&db, &follower, &mut changes)?;
@@ -91,6 +92,8 @@ fn a_follower_has_the_digest_of_its_source() -> Result<()> {
     let cursor = db.change_cursor("follower")?;
     let again: Vec<Change> = cursor.changes()?.collect::<Result<_>>()?;
     assert_eq!(again.iter().map(|change| &change.operation).collect::<Vec<_>>(), [&ChangeOperation::DropFamily]);
+    assert_eq!(again[0].family_id, dropped);
+    assert_ne!(db.column_family("counters")?.id(), dropped);
     assert_eq!(db.changes_since(last)?.count(), 0);
     cursor.remove()?;
     Ok(())
