@@ -91,7 +91,12 @@ impl Catalogue {
 
     /// Returns true if a keyspace was created or has a table.
     pub(crate) fn has_keyspace(&self, keyspace: &str) -> Result<bool> {
-        Ok(self.read(&keyspace_key(keyspace), None)?.is_some() || self.has_tables(keyspace)?)
+        Ok(self.was_created(keyspace)? || self.has_tables(keyspace)?)
+    }
+
+    /// Returns true if a keyspace has a record, so that it exists without tables.
+    pub(crate) fn was_created(&self, keyspace: &str) -> Result<bool> {
+        Ok(self.read(&keyspace_key(keyspace), None)?.is_some())
     }
 
     fn has_tables(&self, keyspace: &str) -> Result<bool> {

@@ -81,8 +81,10 @@ impl Tables {
             let states = self.states_in(&mut open, from)?;
             TableState::move_all(&states, &self.session, to, |batch| {
                 let (catalogue, renamed) = (&self.shared.catalogue, keyspace.renamed(to));
-                catalogue.remove_keyspace(batch, from)?;
-                catalogue.put_keyspace(batch, &renamed)?;
+                if catalogue.was_created(from)? {
+                    catalogue.remove_keyspace(batch, from)?;
+                    catalogue.put_keyspace(batch, &renamed)?;
+                }
                 describe_new_name(batch, Some(from), &renamed);
                 Ok(())
             })

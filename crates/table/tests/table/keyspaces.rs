@@ -67,6 +67,10 @@ fn a_renamed_keyspace_takes_its_tables_along() {
     fill(&table);
     tables.create("library.plays", books()).unwrap();
     tables.create("library2.books", books()).unwrap();
+    tables.create("brief.books", books()).unwrap();
+    tables.rename_keyspace("brief", "short").unwrap();
+    tables.drop("short.books").unwrap();
+    assert!(tables.keyspace("short").is_err(), "no call has created it");
     tables.rename_keyspace("library", "archive").unwrap();
     assert_eq!(tables.names().unwrap(), ["archive.books", "archive.plays", "library2.books"]);
     assert_eq!(table.name(), "archive.books");
