@@ -15,7 +15,7 @@ use crate::failure::{Exit, Failure};
 use crate::output::{Output, or_seen_enough};
 use crate::progress;
 use crate::records::bounds;
-use crate::store::{existing_family, existing_store, find_family, open_to_read, report_cut, salvageable};
+use crate::store::{existing_family, existing_store, open_to_read, report_cut, salvageable};
 use crate::text::{self, counted};
 
 /// A store that no process has open is verified without opening it, so that an unopenable store can be verified too.

@@ -3,6 +3,7 @@
 use std::path::{Path, absolute};
 
 use serde_json::json;
+use waxseal::{Contents, Db};
 use waxseal_placement::{ErrorKind, MoveStatus, Placement, Splits, Verification};
 use waxseal_table::Partitioning;
 
@@ -37,11 +38,17 @@ pub(crate) fn run(args: &Args, verb: &NodeVerb, output: &mut Output) -> Result<E
 }
 
 fn add(args: &Args, id: &str, directory: &Path, ranges: u32, output: &mut Output) -> Result<Exit, Failure> {
-    let placement = Placement::open(dir(args)?)?;
+    let (store, is_new) = (dir(args)?, Db::contents(dir(args)?)? == Contents::Empty);
+    let placement = Placement::open(store)?;
     match placement.add(id, directory) {
         // An earlier call may not have placed all tables.
         Err(error) if error.kind() == ErrorKind::Exists && has_node(&placement, id, directory)? => {
             output.line(format!("node {id} is there"))?;
+        }
+        Err(error) if is_new && placement.status()?.nodes.is_empty() => {
+            drop(placement);
+            Db::destroy(store)?; // a refused call makes no placement
+            return Err(error.into());
         }
         added => {
             added?;

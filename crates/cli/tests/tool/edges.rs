@@ -3,7 +3,7 @@
 use std::fs;
 
 use serde_json::Value;
-use waxseal::{CfOptions, Db, Durability, WriteOptions};
+use waxseal::{CfOptions, Contents, Db, Durability, WriteOptions};
 
 use crate::{Tool, args};
 
@@ -63,6 +63,19 @@ fn a_repair_that_leaves_lost_ranges_is_no_success() {
     for verb in ["verify", "repair", "scrub"] {
         assert!(tool.text(&[verb]).ends_with("\nno damage\n"), "{verb}");
     }
+}
+
+#[test]
+fn a_refused_node_makes_no_placement() {
+    let tool = Tool::new();
+    fs::create_dir(tool.path("full")).unwrap();
+    fs::write(tool.path("full").join("x"), "").unwrap();
+    let (_, said) = tool.ends(1, &["node", "add", "n1", &tool.local("full")]);
+    assert!(said.contains("full"), "{said}");
+    assert_eq!(Db::contents(tool.path("store")).unwrap(), Contents::Empty);
+    tool.ok(&["node", "add", "n1", &tool.local("n1")]);
+    tool.ends(1, &["node", "add", "n2", &tool.local("full")]);
+    assert!(tool.text(&["node", "status"]).starts_with("n1\tlive"));
 }
 
 #[test]
