@@ -9,7 +9,7 @@ use waxseal_files::SnapshotFile;
 
 use crate::response::{Outcome, blocking};
 
-/// Bytes of one read.
+/// The least number of bytes of one read.
 const PART: u64 = 256 * 1024;
 
 /// Content that is produced in parts.
@@ -26,7 +26,7 @@ pub(crate) struct FileRange {
 
 impl Source for FileRange {
     fn next(&mut self) -> Outcome<Option<Bytes>> {
-        let length = PART.min(self.range.end - self.range.start);
+        let length = part_end(&self.range, self.file.metadata().chunk_bytes) - self.range.start;
         if length == 0 {
             return Ok(None);
         }
@@ -38,6 +38,14 @@ impl Source for FileRange {
         self.range.start += length;
         Ok(Some(part.into()))
     }
+}
+
+/// Returns the end of the part at the beginning of a range. A part ends with a chunk, since each read of a chunk verifies
+/// all of it.
+fn part_end(range: &Range<u64>, chunk_bytes: u32) -> u64 {
+    let chunk = u64::from(chunk_bytes.max(1));
+    let part = chunk * PART.div_ceil(chunk);
+    range.end.min((range.start / part + 1) * part)
 }
 
 /// Returns a body with the content. A failure of the first two parts is that of the request; a later one ends the
@@ -74,6 +82,19 @@ mod tests {
     use hyper::StatusCode;
 
     use crate::response::Failure;
+
+    #[test]
+    fn a_part_ends_with_a_chunk() {
+        assert_eq!(part_end(&(0..700_000), 0), PART, "an inline content");
+        assert_eq!(part_end(&(0..700_000), 256 * 1024), PART);
+        assert_eq!(part_end(&(5..700_000), 256 * 1024), PART);
+        assert_eq!(part_end(&(PART..700_000), 256 * 1024), 2 * PART);
+        assert_eq!(part_end(&(2 * PART..700_000), 256 * 1024), 700_000);
+        assert_eq!(part_end(&(0..700_000), 100_000), 300_000);
+        assert_eq!(part_end(&(1..12_000_000), 5_000_000), 5_000_000);
+        assert_eq!(part_end(&(5_000_000..12_000_000), 5_000_000), 10_000_000);
+        assert_eq!(part_end(&(9..9), 5_000_000), 9);
+    }
 
     /// Parts of one byte, and then a failure.
     struct Failing(usize);
