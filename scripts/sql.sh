@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks SQL over tables (crates/sql), and the features `arrow` of the tables and the tool. CI does not build them,
-# since DataFusion alone takes some ten minutes to compile.
+# Checks SQL over tables (crates/sql), the features `arrow` of the tables and the tool, and `parquet` of the corpus. CI
+# does not build them, since DataFusion alone takes some ten minutes to compile.
 #
 #   scripts/sql.sh                            clippy, and all tests that need one of these features
 #   scripts/sql.sh tpch [SCALE] [QUERY..]     TPC-H beside DuckDB; by default scale 0.01, all queries
@@ -14,8 +14,8 @@ cd "$(dirname "$0")/.."
 export CARGO_INCREMENTAL=0
 
 # Every command chooses the same packages and features, so that DataFusion is compiled once.
-choice=(--locked --profile sql -p waxseal-sql -p waxseal-table -p waxseal-cli)
-choice+=(--features waxseal-sql/datafusion,waxseal-cli/sql,waxseal-cli/arrow)
+choice=(--locked --profile sql -p waxseal-sql -p waxseal-table -p waxseal-corpus -p waxseal-cli)
+choice+=(--features waxseal-sql/datafusion,waxseal-cli/sql,waxseal-cli/arrow,waxseal-corpus/parquet)
 
 # with_duckdb SCRIPT ARGS..: runs a script with the tool and DuckDB. The tool is built with its test: `cargo build` has
 # other features of some crates, so that it would compile DataFusion again.
