@@ -601,7 +601,7 @@ class Table(Generic[R]):
         self.alter(drop_indexes=[name])
 
     def rebuild_index(self, name: str) -> None:
-        """Removes all entries of an index and builds it again from the rows."""
+        """Builds an index again from the rows. If that fails, the index stays as it was."""
         self._named("waxseal_table_rebuild_index", name)
 
     def verify_indexes(self) -> IndexReport:
@@ -611,7 +611,9 @@ class Table(Generic[R]):
         return IndexReport(report.rows, report.entries, report.missing, report.stale, report.damaged)
 
     def repair_indexes(self) -> int:
-        """Rebuilds every index. Returns their number."""
+        """Rebuilds every index. Returns their number.
+
+        Raises `CorruptionError` beside damaged rows: the indexes then stay as they were."""
         return self._handles.number("waxseal_table_repair_indexes", self._owned.handle)
 
     def _call(self, name: str, *arguments: Any) -> int:

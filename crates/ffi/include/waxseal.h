@@ -7975,7 +7975,7 @@ int32_t waxseal_session_table_rename(const waxseal_session_t *session,
 int32_t waxseal_table_create_index(waxseal_table_t *table, const waxseal_table_index_t *index, waxseal_error_t **error);
 
 /**
- * Removes all entries of an index and builds it again from the rows.
+ * Builds an index again from the rows. If that fails, the index stays as it was.
  *
  * Thread-safe. Errors: `WAXSEAL_NO_SUCH_NAME`, and as of `waxseal_table_create_index`.
  */
@@ -7994,7 +7994,7 @@ int32_t waxseal_table_verify_indexes(const waxseal_table_t *table,
                                      waxseal_error_t **error);
 
 /**
- * Rebuilds every index. `*count` is their number; it may be null.
+ * Rebuilds every index. `*count` is their number; it may be null. Beside damaged rows the indexes stay as they were.
  *
  * Thread-safe. Errors: as of `waxseal_table_create_index`.
  */

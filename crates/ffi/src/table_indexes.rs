@@ -36,7 +36,7 @@ calls! {
         on(table, |table| Ok(table.create_index(index)?))
     }
 
-    /// Removes all entries of an index and builds it again from the rows.
+    /// Builds an index again from the rows. If that fails, the index stays as it was.
     ///
     /// Thread-safe. Errors: `WAXSEAL_NO_SUCH_NAME`, and as of `waxseal_table_create_index`.
     fn waxseal_table_rebuild_index(table: *mut waxseal_table_t, bytes name) {
@@ -53,7 +53,7 @@ calls! {
         Ok(())
     }
 
-    /// Rebuilds every index. `*count` is their number; it may be null.
+    /// Rebuilds every index. `*count` is their number; it may be null. Beside damaged rows the indexes stay as they were.
     ///
     /// Thread-safe. Errors: as of `waxseal_table_create_index`.
     fn waxseal_table_repair_indexes(table: *mut waxseal_table_t, out count: *mut u64) {

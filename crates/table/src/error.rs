@@ -89,6 +89,13 @@ impl Error {
         self
     }
 
+    /// Puts what it means for the caller in front of the message.
+    #[cold]
+    pub(crate) fn about(mut self, what: &str) -> Error {
+        self.0.message = format!("{what}: {}", self.0.message);
+        self
+    }
+
     /// Returns the kind of the error.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind

@@ -11,7 +11,6 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::index::{Index, IndexId, IndexState, row_key_of};
 use crate::index_reader::read_row;
 use crate::layout::{IndexLayout, Layout};
-use crate::passes::OnDamage;
 use crate::row_reader::{Move, RowReader};
 use crate::row_writer::RowWriter;
 use crate::table::Table;
@@ -51,7 +50,7 @@ impl Table {
         let name = index.name.clone();
         let create = || {
             self.try_alter(&Alteration::new().add_index(index))?;
-            self.build(&name, OnDamage::Fail)
+            self.build(&name, true)
         };
         create().map_err(|error| self.named(error))
     }
@@ -61,13 +60,9 @@ impl Table {
     /// the index stays as it was. This also finishes a build that was interrupted. Errors: `NotFound`; `Conflict` if
     /// another call rebuilds or drops the index meanwhile; and as for `create_index`.
     pub fn rebuild_index(&self, name: &str) -> Result<()> {
-        self.rebuild(name, OnDamage::Fail)
-    }
-
-    fn rebuild(&self, name: &str, on_damage: OnDamage) -> Result<()> {
         let rebuild = || {
             self.try_alter(&Alteration::new().rebuild_index(name))?;
-            self.build(name, on_damage)
+            self.build(name, false)
         };
         rebuild().map_err(|error| self.named(error))
     }
@@ -77,17 +72,23 @@ impl Table {
         self.alter(Alteration::new().drop_index(name))
     }
 
-    /// Rebuilds every index, also those over columns that are tentatively dropped. Returns their number. Damaged rows are
-    /// left out; [`verify_indexes`](Table::verify_indexes) counts them. Errors: as for
-    /// [`rebuild_index`](Table::rebuild_index), except that an index that is dropped meanwhile is left out.
+    /// Rebuilds every index, also those over columns that are tentatively dropped. Returns their number.
+    ///
+    /// Beside damaged rows the indexes stay as they were, and the error is `Corruption`: the entries of these rows cannot
+    /// be built, and an index without them would answer without these rows. The old entries make a select fail at these
+    /// rows, and a unique index refuse their values. Errors: as for [`rebuild_index`](Table::rebuild_index), except that
+    /// an index that is dropped meanwhile is left out.
     pub fn repair_indexes(&self) -> Result<usize> {
         let mut rebuilt = 0;
         let schema = self.schema()?;
         let names: BTreeSet<&str> = schema.indexes.iter().map(|index| &*index.name).collect();
         for name in names {
-            match self.rebuild(name, OnDamage::Skip) {
+            match self.rebuild_index(name) {
                 Ok(()) => rebuilt += 1,
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) if error.is_corruption() => {
+                    return Err(error.about("rows are damaged, and the indexes stay as they were"));
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -112,15 +113,17 @@ impl Table {
         verify().map_err(|error| self.named(error))
     }
 
-    /// Adds the entries of all rows to an index, and lets the index be read.
-    fn build(&self, name: &str, on_damage: OnDamage) -> Result<()> {
+    /// Adds the entries of all rows to an index, and lets the index be read. If that fails, an index that is new is
+    /// dropped, and an index that can be read stays without the build.
+    fn build(&self, name: &str, is_new: bool) -> Result<()> {
         let layout = self.state.layout()?;
         let named = || layout.indexes.iter().map(|index| &index.info).filter(|index| index.name == name);
         named().next().ok_or_else(|| no_index(name))?;
         let id = named().find(|index| index.state == IndexState::Building).ok_or_else(superseded)?.id;
-        match self.add_all_entries(id, on_damage) {
+        let is_droppable = is_new || named().any(|index| index.state == IndexState::Public);
+        match self.add_all_entries(id) {
             Ok(()) => self.try_alter(&Alteration::new().publish_index(id)),
-            Err(error) if matches!(error.kind(), ErrorKind::Exists | ErrorKind::Corruption) => {
+            Err(error) if is_droppable && matches!(error.kind(), ErrorKind::Exists | ErrorKind::Corruption) => {
                 self.try_alter(&Alteration::new().drop_build(id))?;
                 Err(error)
             }
@@ -128,13 +131,13 @@ impl Table {
         }
     }
 
-    fn add_all_entries(&self, id: IndexId, on_damage: OnDamage) -> Result<()> {
+    fn add_all_entries(&self, id: IndexId) -> Result<()> {
         let add = |writer: &RowWriter<'_>, row_key: &[u8]| {
             let index = writer.layout.indexes.iter().find(|index| index.info.id == id).ok_or_else(superseded)?;
-            let values = on_damage.skip(writer.indexed_values(row_key))?.flatten();
+            let values = writer.indexed_values(row_key)?;
             values.map_or(Ok(()), |values| writer.add_entry(index, row_key, &values)).map(|()| 0)
         };
-        self.for_all_rows(on_damage, add).map(drop)
+        self.for_all_rows(add).map(drop)
     }
 
     fn verify_rows(&self, snapshot: &Snapshot, layout: &Arc<Layout>, report: &mut IndexReport) -> Result<()> {
@@ -252,6 +255,22 @@ mod tests {
     }
 
     #[test]
+    fn an_interrupted_build_beside_a_damaged_row_waits_for_the_row() {
+        let table = equal_rows();
+        table.try_alter(&Alteration::new().add_index(Index::on("by_code", ["code"]))).unwrap();
+        let row_key = table.state.layout().unwrap().row_key(&[2.into()]).unwrap();
+        table.rows.put(&row_key, b"\0").unwrap();
+        for _ in 0..2 {
+            assert!(table.repair_indexes().unwrap_err().is_corruption());
+            assert_eq!(table.select().index("by_code").rows().unwrap_err().kind(), ErrorKind::Invalid);
+        }
+        table.delete(2).unwrap();
+        assert_eq!(table.repair_indexes().unwrap(), 1);
+        assert_eq!(table.select().index("by_code").count().unwrap(), 1);
+        assert!(table.verify_indexes().unwrap().is_clean());
+    }
+
+    #[test]
     fn a_unique_index_is_read_and_enforced_while_it_is_rebuilt() {
         let table = equal_rows();
         table.delete(2).unwrap();
@@ -265,7 +284,7 @@ mod tests {
         let prefixed = |code: &str| table.select().index("by_code").prefix(code).count().unwrap();
         assert_eq!([prefixed("x"), prefixed("y"), prefixed("z")], [1, 1, 1]);
         assert_eq!(table.schema().unwrap().indexes().count(), 1);
-        table.build("by_code", OnDamage::Fail).unwrap();
+        table.build("by_code", false).unwrap();
         assert_eq!([prefixed("x"), prefixed("y"), prefixed("z")], [1, 1, 1]);
         assert!(table.verify_indexes().unwrap().is_clean());
         assert_eq!(table.state.indexes.iter().count(), 3, "the old entries are gone");
@@ -288,7 +307,7 @@ mod tests {
             writer.transaction.put(writer.indexes, row_key, "")?;
             Ok(1)
         };
-        assert_eq!(table.for_all_rows(OnDamage::Fail, visit).unwrap(), 39);
+        assert_eq!(table.for_all_rows(visit).unwrap(), 39);
     }
 
     #[test]

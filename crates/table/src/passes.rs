@@ -13,36 +13,15 @@ use crate::write::RowOptions;
 /// Most rows of one commit.
 const ROWS_OF_A_STEP: usize = 256;
 
-/// Whether a pass goes on behind a damaged row.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OnDamage {
-    Fail,
-    Skip,
-}
-
-impl OnDamage {
-    /// Returns `None` for damage that the pass skips. Errors: any other error of the result.
-    pub(crate) fn skip<T>(self, result: Result<T>) -> Result<Option<T>> {
-        match result {
-            Err(error) if self == OnDamage::Skip && error.is_corruption() => Ok(None),
-            result => result.map(Some),
-        }
-    }
-}
-
 impl Table {
     /// Runs `visit` for each row, in transactions of some rows each, and returns the sum of its results. A row that is
-    /// written meanwhile may be left out.
-    pub(crate) fn for_all_rows(
-        &self,
-        on_damage: OnDamage,
-        mut visit: impl FnMut(&RowWriter<'_>, &[u8]) -> Result<u64>,
-    ) -> Result<u64> {
+    /// written meanwhile may be left out. Errors: `Corruption` if a row is damaged, or may have been lost.
+    pub(crate) fn for_all_rows(&self, mut visit: impl FnMut(&RowWriter<'_>, &[u8]) -> Result<u64>) -> Result<u64> {
         let (mut start, mut sum, mut rows_of_step) = (Some(Vec::new()), 0, ROWS_OF_A_STEP);
         while let Some(from) = &start {
             // A change of the schema waits for an attempt at most.
             let schema = self.state.for_write()?;
-            let row_keys = self.next_row_keys(&schema.layout, from.clone(), rows_of_step, on_damage)?;
+            let row_keys = self.next_row_keys(&schema.layout, from.clone(), rows_of_step)?;
             let visited = self.try_transact(&schema.layout, &RowOptions::new(), &mut |writer| {
                 row_keys.iter().try_fold(0, |sum, row_key| Ok(sum + visit(writer, row_key)?))
             })?;
@@ -62,23 +41,14 @@ impl Table {
     }
 
     /// Returns the keys of the next rows, at most `most`.
-    fn next_row_keys(
-        &self,
-        layout: &Arc<Layout>,
-        from: Vec<u8>,
-        most: usize,
-        on_damage: OnDamage,
-    ) -> Result<Vec<Vec<u8>>> {
+    fn next_row_keys(&self, layout: &Arc<Layout>, from: Vec<u8>, most: usize) -> Result<Vec<Vec<u8>>> {
         let cursor = self.state.store.db.snapshot().cursor_in(&self.rows, from..);
         cursor.check()?;
         let mut reader = RowReader::new(layout.clone(), layout.select([])?, cursor, false);
         let mut keys = Vec::new();
         while keys.len() < most {
-            match on_damage.skip(reader.next_row())? {
-                Some(Some((key, _))) => keys.push(key),
-                Some(None) => break,
-                None => {}
-            }
+            let Some((key, _)) = reader.next_row()? else { break };
+            keys.push(key);
         }
         Ok(keys)
     }

@@ -10,6 +10,7 @@ mod damage;
 mod events;
 mod expiry;
 mod golden;
+mod index_damage;
 mod indexes;
 mod keyspaces;
 mod model;
