@@ -12,6 +12,7 @@ use waxseal::care::Fence;
 use waxseal::{ColumnFamily, Db, FamilyMetrics, Metrics, RangeText};
 
 use crate::args::Args;
+use crate::damage::Damaged;
 use crate::failure::{Exit, Failure};
 use crate::levels::{levels_json, table};
 use crate::output::Output;
@@ -20,6 +21,9 @@ use crate::text::{count, counted, size};
 
 /// Number of lost ranges printed; `--json` includes all.
 const PRINTED_RANGES: usize = 20;
+
+/// What a count of rows does beside damage.
+const COUNTED: &str = "the rows around were counted";
 
 /// The store's own families are shown on request, or if they are damaged.
 pub(crate) fn stats(args: &Args, all: bool, rows: bool, output: &mut Output) -> Result<Exit, Failure> {
@@ -30,8 +34,9 @@ pub(crate) fn stats(args: &Args, all: bool, rows: bool, output: &mut Output) -> 
         metrics.families.iter().map(|family| FamilyStats::of(&db, family)).collect::<Result<Vec<_>, Failure>>()?;
     let shown = |state: &&FamilyStats| all || state.is_damaged() || users.contains(&state.metrics.name);
     let mut states: Vec<FamilyStats> = states.iter().filter(shown).cloned().collect();
+    let mut damaged = Damaged::default();
     if rows {
-        states.iter_mut().try_for_each(|state| state.count_rows(&db))?;
+        states.iter_mut().try_for_each(|state| state.count_rows(&db, &mut damaged))?;
     }
     let files = Files::of(dir)?;
     for state in &states {
@@ -45,16 +50,16 @@ pub(crate) fn stats(args: &Args, all: bool, rows: bool, output: &mut Output) -> 
         object.extend(store);
     }
     output.object(&Value::Object(object))?;
-    Ok(Exit::Ok)
+    damaged.outcome(COUNTED)
 }
 
 pub(crate) fn families(args: &Args, all: bool, rows: bool, output: &mut Output) -> Result<Exit, Failure> {
     let db = open_to_read(args)?;
-    let users = users_families(&db);
+    let (users, mut damaged) = (users_families(&db), Damaged::default());
     for family in db.metrics().families.iter().filter(|family| all || users.contains(&family.name)) {
         let mut state = FamilyStats::of(&db, family)?;
         if rows {
-            state.count_rows(&db)?;
+            state.count_rows(&db, &mut damaged)?;
         }
         let name = output.readable(family.name.as_bytes());
         output.line(state.rows.map_or(name.clone(), |rows| format!("{name}\t{rows}")))?;
@@ -62,7 +67,7 @@ pub(crate) fn families(args: &Args, all: bool, rows: bool, output: &mut Output) 
         object.extend(state.rows.map(|rows| ("rows".to_owned(), rows.into())));
         output.object(&Value::Object(object))?;
     }
-    Ok(Exit::Ok)
+    damaged.outcome(COUNTED)
 }
 
 fn users_families(db: &Db) -> HashSet<String> {
@@ -94,15 +99,14 @@ impl FamilyStats {
         !(self.lost.is_empty() && self.quarantined.is_empty())
     }
 
-    /// Counts the rows that a scan returns. Damage is skipped, as by `scan`.
-    fn count_rows(&mut self, db: &Db) -> Result<(), Failure> {
+    /// Counts the rows that a scan returns. Damage is reported and skipped, as by `scan`.
+    fn count_rows(&mut self, db: &Db, damaged: &mut Damaged) -> Result<(), Failure> {
         let Some(cf) = find_family(db, &self.metrics.name) else { return Ok(()) };
         let mut rows = 0;
         for key in cf.iter().keys() {
             match key {
                 Ok(_) => rows += 1,
-                Err(error) if error.is_corruption() => {}
-                Err(error) => return Err(error.into()),
+                Err(error) => damaged.note(error)?,
             }
         }
         self.rows = Some(rows);

@@ -507,6 +507,10 @@ fn what_cannot_be_repaired_is_fenced_and_everything_else_is_served() {
     let (rows, said) = tool.ends(3, &["scan"]);
     assert!((1000..2000).contains(&whole(&rows)), "{}", whole(&rows));
     assert!(said.contains(&format!("corruption in {table} at ")), "{said}");
+    for verb in [&["families", "--rows"][..], &["stats", "--rows"]] {
+        let (_, said) = tool.ends(3, verb);
+        assert!(said.contains("1 place is damaged; the rows around were counted"), "{said}");
+    }
     let lost = (0..2000).map(|n| format!("k{n:04}")).find(|key| !rows.contains(&format!("{key}\t"))).unwrap();
     let (_, said) = tool.ends(3, &["get", &lost]);
     assert!(said.contains(&format!("corruption in {table} at ")), "{said}");
