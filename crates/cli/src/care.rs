@@ -125,17 +125,21 @@ fn closing_line(verb: CareVerb, report: &Report, dir: &Path) -> String {
     let lost = counted(report.lost, "record is", "records are");
     let known_lost = if report.lost > 0 { format!("{lost} lost, ") } else { String::new() };
     let accept = format!("restore them from a backup, or give them up: waxseal -d {dir} repair --accept-loss");
+    let has_given_up_tables = report.damage.iter().any(is_given_up_of_table);
+    let indexes = if has_given_up_tables { format!("; next: waxseal -d {dir} table repair") } else { String::new() };
     if let Some(token) = report.resume {
         let rest = format!("to be continued; next: waxseal -d {dir} scrub --resume {}", text::hex(&token.to_bytes()));
         return if report.is_clean() { rest } else { format!("damaged; {rest}") };
     }
     match (verb, exit_of(report)) {
         (_, Exit::Ok) if report.cancelled => "ended before it was complete".to_owned(),
-        (CareVerb::Salvage, Exit::Ok) => format!("everything was salvaged; next: waxseal -d {dir} verify"),
+        (CareVerb::Salvage, Exit::Ok) if !has(report, Outcome::Accepted) => {
+            format!("everything was salvaged; next: waxseal -d {dir} verify")
+        }
         (_, Exit::Ok) if report.damage.is_empty() => "no damage".to_owned(),
-        (_, Exit::Ok) if report.lost > 0 => format!("all damage was settled; {lost} given up for good"),
+        (_, Exit::Ok) if report.lost > 0 => format!("all damage was settled; {lost} given up for good{indexes}"),
         (_, Exit::Ok) if has(report, Outcome::Accepted) => {
-            "all damage was settled; the lost ranges are given up for good".to_owned()
+            format!("all damage was settled; the lost ranges are given up for good{indexes}")
         }
         (_, Exit::Ok) => "all damage was repaired".to_owned(),
         (CareVerb::Salvage, Exit::Io) => {
@@ -154,6 +158,12 @@ fn closing_line(verb: CareVerb, report: &Report, dir: &Path) -> String {
         }
         (CareVerb::Salvage, _) => format!("incomplete: {lost} lost, reads of the lost ranges fail; next: {accept}"),
     }
+}
+
+/// Returns true if the loss of a table's rows or entries was accepted: its indexes may differ from the rows.
+fn is_given_up_of_table(finding: &Finding) -> bool {
+    let is_of_table = finding.family.as_ref().is_some_and(|family| family.starts_with("waxseal_tables-"));
+    is_of_table && finding.outcome == Outcome::Accepted
 }
 
 fn has(report: &Report, outcome: Outcome) -> bool {
@@ -215,6 +225,20 @@ mod tests {
         assert!(exit == Exit::Io && text.starts_with("incomplete"), "{text}");
         let (exit, text) = line(CareVerb::Repair, &report(Outcome::Accepted, 1));
         assert_eq!((exit, text.as_str()), (Exit::Ok, "all damage was settled; 1 record is given up for good"));
+        let (_, text) = line(CareVerb::Salvage, &report(Outcome::Accepted, 1));
+        assert_eq!(text, "all damage was settled; 1 record is given up for good");
+        assert!(line(CareVerb::Salvage, &clean).1.starts_with("everything was salvaged"));
+        let finding = |family: &str| Finding {
+            family: Some(family.to_owned()),
+            outcome: Outcome::Accepted,
+            ..Finding::default()
+        };
+        for (family, next) in [("waxseal_tables-1-rows", "; next: waxseal -d 'my store' table repair"), ("default", "")]
+        {
+            let of_family = Report { damage: vec![finding(family)], lost: 1, ..Report::default() };
+            let expected = format!("all damage was settled; 1 record is given up for good{next}");
+            assert_eq!(line(CareVerb::Repair, &of_family).1, expected);
+        }
         // an earlier repair counted the records
         let (exit, text) = line(CareVerb::Repair, &report(Outcome::Accepted, 0));
         assert_eq!((exit, text.as_str()), (Exit::Ok, "all damage was settled; the lost ranges are given up for good"));

@@ -87,7 +87,7 @@ impl Table {
                 Ok(()) => rebuilt += 1,
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) if error.is_corruption() => {
-                    return Err(error.about("rows are damaged, and the indexes stay as they were"));
+                    return Err(error.about("the indexes stay as they were until the damage is repaired or given up"));
                 }
                 Err(error) => return Err(error),
             }

@@ -218,24 +218,41 @@ fn a_crash_in_a_repair_leaves_the_old_indexes_or_complete_new_ones() {
     }
 }
 
-#[test]
-fn rows_and_entries_that_are_both_damaged_are_restored_under_a_new_index() {
-    let disk = damaged();
-    let entries = "waxseal_tables-1-indexes";
-    {
-        let db = open_store(&disk);
-        db.column_family(entries).unwrap().compact().unwrap();
-        db.close().unwrap();
-    }
+/// Damages entries of a closed store.
+fn damage_entries(disk: &SimFs) {
+    let db = open_store(disk);
+    db.column_family("waxseal_tables-1-indexes").unwrap().compact().unwrap();
+    db.close().unwrap();
     let files = disk.files("/store").into_iter().filter(|name| name.ends_with(".tbl"));
     let newest = Path::new("/store").join(files.max().unwrap());
     let mut bytes = disk.read_all(&newest).unwrap();
     bytes[1200..1300].fill(0x5A);
     disk.write_all(&newest, &bytes).unwrap();
+}
 
-    let (_tables, table) = open(&disk);
+/// Checks that some entries can be read, and some cannot.
+fn assert_entries_are_damaged(table: &Table) {
     let report = table.verify_indexes().unwrap();
     assert!((1..2 * ROWS as u64).contains(&report.entries), "{report:?}");
+}
+
+#[test]
+fn damaged_entries_are_built_again_from_whole_rows() {
+    let disk = written().0;
+    damage_entries(&disk);
+    let (tables, table) = open(&disk);
+    assert_entries_are_damaged(&table);
+    assert_repaired(&table);
+    tables.db().repair(RepairOptions::default()).unwrap();
+    assert_nothing_is_hidden(&table);
+}
+
+#[test]
+fn rows_and_entries_that_are_both_damaged_are_restored_under_a_new_index() {
+    let disk = damaged();
+    damage_entries(&disk);
+    let (_tables, table) = open(&disk);
+    assert_entries_are_damaged(&table);
     let lost = lost(&table);
     assert_repair_refuses(&table);
     assert!(table.upsert(row(lost[0])).unwrap_err().is_corruption());
