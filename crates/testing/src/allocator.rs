@@ -4,7 +4,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// The system allocator, with a count of allocations for each thread, and the current and peak bytes of the process.
+/// The system allocator, with counts of allocations and of their bytes for each thread, and the current and peak bytes
+/// of the process.
 #[derive(Clone, Copy, Debug)]
 pub struct Counting;
 
@@ -13,11 +14,13 @@ static PEAK: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+    static ALLOCATED: Cell<usize> = const { Cell::new(0) };
 }
 
 fn count(bytes: usize) {
     // An ending thread has no counter any more.
     let _ = ALLOCATIONS.try_with(|allocations| allocations.set(allocations.get() + 1));
+    let _ = ALLOCATED.try_with(|allocated| allocated.set(allocated.get().wrapping_add(bytes)));
     PEAK.fetch_max(LIVE.fetch_add(bytes, Relaxed) + bytes, Relaxed);
 }
 
@@ -48,6 +51,13 @@ pub fn allocations(work: impl FnOnce()) -> u64 {
     let before = ALLOCATIONS.get();
     work();
     ALLOCATIONS.get() - before
+}
+
+/// Returns the number of bytes that `work` allocates on this thread, freed ones included.
+pub fn allocated_bytes(work: impl FnOnce()) -> usize {
+    let before = ALLOCATED.get();
+    work();
+    ALLOCATED.get().wrapping_sub(before)
 }
 
 /// Returns the number of bytes that the process has allocated and not freed.

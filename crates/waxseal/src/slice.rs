@@ -8,11 +8,14 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use waxseal_lsm::env::check_room;
+use waxseal_lsm::env::try_copy;
 use waxseal_lsm::error::{IoContext, Result};
 
 /// Longest byte string stored without an allocation.
 const INLINE_BYTES: usize = 30;
+
+/// Shortest copy whose memory may not be available. An `Arc<[u8]>` cannot be requested without an abort on failure.
+const LONG_BYTES: usize = 1 << 20;
 
 /// The bytes of a key or value. Cheap to clone and independent of the store: a slice may outlive it and pins no memory
 /// of it.
@@ -36,6 +39,7 @@ pub struct Slice(Repr);
 enum Repr {
     Inline { len: u8, bytes: [u8; INLINE_BYTES] },
     Shared(Arc<[u8]>),
+    Long(Arc<Vec<u8>>),
 }
 
 const _: () = assert!(size_of::<Slice>() == 32);
@@ -49,8 +53,10 @@ impl Slice {
     /// Copies bytes that a read found. Returns `Io` if the memory for them is not available.
     #[inline]
     pub(crate) fn copied(from: &[u8]) -> Result<Slice> {
-        check_room(from.len()).during(|| "copying a value")?;
-        Ok(Slice::from(from))
+        if from.len() < LONG_BYTES {
+            return Ok(Slice::from(from));
+        }
+        Ok(Slice(Repr::Long(Arc::new(try_copy(from).during(|| "copying a value")?))))
     }
 
     /// Returns the bytes.
@@ -59,6 +65,7 @@ impl Slice {
         match &self.0 {
             Repr::Inline { len, bytes } => &bytes[..*len as usize],
             Repr::Shared(bytes) => bytes,
+            Repr::Long(bytes) => bytes,
         }
     }
 }
@@ -86,6 +93,7 @@ impl From<Slice> for Bytes {
         match slice.0 {
             Repr::Inline { len, bytes } => Bytes::copy_from_slice(&bytes[..len as usize]),
             Repr::Shared(bytes) => Bytes::from_owner(bytes),
+            Repr::Long(_) => Bytes::from_owner(slice),
         }
     }
 }

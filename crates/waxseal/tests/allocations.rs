@@ -1,7 +1,7 @@
 //! What an operation of the face allocates and seals, counted: the speeds rest on it.
 
-use waxseal::{ColumnFamily, Cursor, Db, Durability, Result, WriteOptions};
-use waxseal_testing::allocator::{Counting, allocations};
+use waxseal::{CfOptions, ColumnFamily, Cursor, Db, Durability, Result, WriteOptions};
+use waxseal_testing::allocator::{Counting, allocated_bytes, allocations};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -54,6 +54,19 @@ fn a_cached_read_allocates_nothing() -> Result<()> {
     read_all();
     assert_eq!(allocations(&mut read_all), 0);
     assert_eq!((found, shown > 2 * KEYS), (2 * KEYS, true));
+    Ok(())
+}
+
+/// The memory of a long value is requested once, for its copy.
+#[test]
+fn a_long_value_is_copied_into_memory_that_is_requested_once() -> Result<()> {
+    // The value stays in the memtable, where a read borrows it.
+    let cf = Db::memory()?.create_column_family("rows", CfOptions { large_value_bytes: 0, ..CfOptions::default() })?;
+    let value = vec![7; 4 << 20];
+    cf.put("long", &value)?;
+    assert_eq!(cf.get("long")?.unwrap(), value);
+    let bytes = allocated_bytes(|| drop(std::hint::black_box(cf.get("long").unwrap())));
+    assert!(bytes >= value.len() && bytes < value.len() * 3 / 2, "{bytes} bytes for {}", value.len());
     Ok(())
 }
 
