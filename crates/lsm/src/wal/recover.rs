@@ -310,7 +310,7 @@ impl<'a> LogReading<'a> {
             match self.take((env, dir), header, tolerates, visit) {
                 Err(Stop::NotWhole(error)) if !tolerates.damaged => {
                     self.is_value_file_gone |= is_of_another_file(&error);
-                    if !self.is_promised((env, dir)) {
+                    if !self.is_promised((env, dir)).map_err(Stop::Failed)? {
                         return Err(Stop::NotWhole(error));
                     }
                     tolerates.damaged = true;
@@ -323,35 +323,45 @@ impl<'a> LogReading<'a> {
     }
 
     /// Returns whether a proof shows that the frame at the current place was whole.
-    fn is_promised(&mut self, of: (&Env, &Path)) -> bool {
+    fn is_promised(&mut self, of: (&Env, &Path)) -> Result<bool> {
         let at = self.place.offset;
         // Without the ring the proof cannot be evaluated, and the end of the log is refused or accepted anyway. Losing
         // one value is the smaller loss.
         if self.ring.is_err() || at < self.proof().0 {
-            return true;
+            return Ok(true);
         }
         if !self.looked_ahead {
             self.looked_ahead = true;
-            self.look_ahead(of);
+            self.look_ahead(of)?;
         }
-        at < self.proof().0
+        Ok(at < self.proof().0)
     }
 
     /// Follows the frames after the current place to their end, and keeps the greatest witness that they carry. No
     /// batch is visited.
-    fn look_ahead(&mut self, of: (&Env, &Path)) {
+    fn look_ahead(&mut self, of: (&Env, &Path)) -> Result<()> {
         let (place, expected, opened, counts) =
             (self.place, self.expected, self.segments.len(), (self.batches, self.from_ring));
         while self.stop.is_none_or(|stop| self.place.offset < stop)
-            && let (FrameLookup::Whole(header), _) = self.next_frame()
+            && let Some(header) = self.next_whole_frame()?
             && self.take(of, &header, Tolerates::default(), &mut |_| Ok(())).is_ok()
         {}
         if self.stop.is_none() {
-            self.witness = self.witness.max(self.signs().0.witness);
+            self.witness = self.witness.max(self.signs()?.0.witness);
         }
         self.segments.truncate(opened);
         (self.place, self.expected) = (place, expected);
         (self.batches, self.from_ring) = counts;
+        Ok(())
+    }
+
+    /// Returns the frame at the current place, if it is whole. Returns `Io` if the memory for it is not available.
+    fn next_whole_frame(&mut self) -> Result<Option<FrameHeader>> {
+        match self.next_frame().0 {
+            FrameLookup::Whole(header) => Ok(Some(header)),
+            FrameLookup::Unreadable(error) if !error.is_corruption() => Err(error),
+            FrameLookup::Unreadable(_) | FrameLookup::Nothing => Ok(None),
+        }
     }
 
     /// Processes a whole frame: visits its batch, or follows it to the next segment.
@@ -415,14 +425,17 @@ impl<'a> LogReading<'a> {
 
     /// True if the trace of the frame at the current place is in the ring. Synced bytes are in the segment; otherwise
     /// it is the source in which a trace is found.
-    fn is_in_ring(&mut self) -> bool {
+    fn is_in_ring(&mut self) -> Result<bool> {
         let (offset, expected) = (self.place.offset, self.expected);
-        let Ok(ring) = &mut self.ring else { return false };
+        let Ok(ring) = &mut self.ring else { return Ok(false) };
         if expected.is_none() && offset < ring.marks.synced {
-            return false;
+            return Ok(false);
         }
-        let in_segment = self.segments.last_mut().is_some_and(|segment| scan::is_torn_frame(segment, offset, expected));
-        !in_segment && scan::is_torn_frame(ring, offset, expected)
+        let in_segment = match self.segments.last_mut() {
+            Some(segment) => scan::is_torn_frame(segment, offset, expected)?,
+            None => false,
+        };
+        Ok(!in_segment && scan::is_torn_frame(ring, offset, expected)?)
     }
 
     /// Returns whether the log was written under this kernel and on this device: on the same machine no page is lost.
@@ -471,76 +484,77 @@ impl<'a> LogReading<'a> {
         self.is_value_file_gone || found.into_iter().flatten().any(is_of_another_file)
     }
 
-    /// Returns the fault at this end; `None` if the end is sound.
-    pub(super) fn fault(&mut self) -> Option<Error> {
+    /// Returns the fault at this end; `None` if the end is sound. Returns `Io` if the memory for a frame is not
+    /// available.
+    pub(super) fn fault(&mut self) -> Result<Option<Error>> {
         let at = self.place.offset;
         if let Some(damage) = self.damage.take() {
-            return Some(damage);
+            return Ok(Some(damage));
         }
         let (reach, why) = self.proof();
         if at < reach {
-            let in_ring = self.is_in_ring();
+            let in_ring = self.is_in_ring()?;
             let damage = Damage { verdict: Verdict::Checksum, ..Damage::default() };
             let message = format!("a frame is damaged or missing at offset {at} of the log, {why} ({reach})");
-            return Some(match &self.missed {
+            return Ok(Some(match &self.missed {
                 Some(missed) => {
                     let damage = missed.damage().cloned().unwrap_or_default();
                     Error::corruption(damage, format!("{message}, or what it points to: {missed}"))
                 }
                 None => self.in_frame(Error::corruption(damage, message), in_ring),
-            });
+            }));
         }
         if let Some(seal) = self.seal() {
             let damage = Damage { verdict: Verdict::Misplaced, ..Damage::default() };
-            return (seal.link != self.place.link).then(|| {
+            return Ok((seal.link != self.place.link).then(|| {
                 self.in_frame(Error::corruption(damage, "a sealed segment ends with another frame than it had"), false)
-            });
+            }));
         }
-        self.ring.as_ref().err().cloned()
+        Ok(self.ring.as_ref().err().cloned())
     }
 
     /// Returns the traces of frames after the end, and whether the ring holds them.
-    fn signs(&mut self) -> (scan::FrameTraces, bool) {
+    fn signs(&mut self) -> Result<(scan::FrameTraces, bool)> {
         let (at, expected) = (self.place.offset, self.expected);
         let least = expected.unwrap_or(self.facts.seqno);
         let mut in_segment = scan::FrameTraces::default();
         if let Some(segment) = self.segments.last_mut() {
-            in_segment = scan::scan(segment, at, expected, least);
+            in_segment = scan::scan(segment, at, expected, least)?;
         }
         let mut in_ring = scan::FrameTraces::default();
         if let Ok(ring) = &mut self.ring {
-            in_ring = scan::scan(ring, at, expected, least);
+            in_ring = scan::scan(ring, at, expected, least)?;
         }
         let witness = in_segment.witness.max(in_ring.witness);
-        match in_ring.end > in_segment.end {
+        Ok(match in_ring.end > in_segment.end {
             true => (scan::FrameTraces { witness, ..in_ring }, true),
             false => (scan::FrameTraces { witness, ..in_segment }, false),
-        }
+        })
     }
 
     /// Returns the fault of an end below the witness of a later frame.
-    fn disproved_by(&mut self, witness: u64) -> Option<Error> {
+    fn disproved_by(&mut self, witness: u64) -> Result<Option<Error>> {
         let at = self.place.offset;
-        (witness > at).then(|| {
-            let in_ring = self.is_in_ring();
-            let damage = Damage { verdict: Verdict::Checksum, ..Damage::default() };
-            let message = format!(
-                "a frame is damaged or missing at offset {at} of the log, a later one proves that it was synced"
-            );
-            self.in_frame(Error::corruption(damage, message), in_ring)
-        })
+        if witness <= at {
+            return Ok(None);
+        }
+        let in_ring = self.is_in_ring()?;
+        let damage = Damage { verdict: Verdict::Checksum, ..Damage::default() };
+        let message =
+            format!("a frame is damaged or missing at offset {at} of the log, a later one proves that it was synced");
+        Ok(Some(self.in_frame(Error::corruption(damage, message), in_ring)))
     }
 
     /// Judges the end: returns an error for damage, otherwise the end of the log and the cut.
     pub(super) fn judge(mut self, accept_loss: bool) -> Result<LogEnd> {
         let is_value_unread = self.is_value_unread;
-        let mut fault = self.fault();
+        let mut fault = self.fault()?;
         let closed = fault.is_none() && self.seal().is_some();
         let beside = self.stop.is_some();
         let at = self.place.offset;
-        let (signs, in_ring) = if closed || beside { Default::default() } else { self.signs() };
+        let (signs, in_ring) = if closed || beside { Default::default() } else { self.signs()? };
         if fault.is_none() {
-            fault = self.disproved_by(signs.witness);
+            fault = self.disproved_by(signs.witness)?;
         }
         if let Some(error) = fault.take_if(|_| !accept_loss) {
             return Err(error.advise(way_on(is_value_unread, self.ring.is_err() && at >= self.proof().0)));

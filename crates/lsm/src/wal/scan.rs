@@ -4,8 +4,13 @@
 //! reported. It also finds out whether a later frame proves that the point had been synced, so that damage is not
 //! mistaken for a torn tail. Stale frames of an earlier use have lower seqnos than any frame that could be here, and do
 //! not count.
+//!
+//! A length is bounded by what its source holds before memory is requested for a body. Memory that is not available is
+//! an error and never "no frame": the search would otherwise miss a lost commit.
 
 use crate::checksum::hash;
+use crate::env::try_resize;
+use crate::error::{IoContext, Result};
 use crate::frame::{FRAME_HEADER_BYTES, FrameHeader, FrameKind, Mark};
 use crate::record::{MAX_SEQNO, Seqno};
 
@@ -30,12 +35,12 @@ fn is_sign(header: &FrameHeader, least: Seqno) -> bool {
 }
 
 /// True if the bytes at `offset` look like a damaged or torn copy of the expected frame.
-pub(super) fn is_torn_frame(source: &mut dyn FrameSource, offset: u64, expected: Option<Seqno>) -> bool {
-    let Some(seqno) = seqno_at(source, offset) else { return false };
+pub(super) fn is_torn_frame(source: &mut dyn FrameSource, offset: u64, expected: Option<Seqno>) -> Result<bool> {
+    let Some(seqno) = seqno_at(source, offset) else { return Ok(false) };
     match expected {
-        Some(expected) if expected != 0 && seqno == expected => true,
+        Some(expected) if expected != 0 && seqno == expected => Ok(true),
         // The seqno itself may have flipped bits.
-        Some(expected) => (seqno ^ expected).count_ones() <= 2 && has_whole_body(source, offset),
+        Some(expected) => Ok((seqno ^ expected).count_ones() <= 2 && has_whole_body(source, offset)?),
         None => has_whole_body(source, offset),
     }
 }
@@ -51,26 +56,34 @@ fn seqno_at(source: &mut dyn FrameSource, offset: u64) -> Option<Seqno> {
 }
 
 /// True if the frame at `offset` has a body that matches its header, wherever the frame belongs.
-fn has_whole_body(source: &mut dyn FrameSource, offset: u64) -> bool {
+fn has_whole_body(source: &mut dyn FrameSource, offset: u64) -> Result<bool> {
     match source.header(offset) {
-        Ok(Some(header)) => read_body(source, offset, &header).is_some(),
-        _ => false,
+        Ok(Some(header)) => Ok(read_body(source, offset, &header)?.is_some()),
+        _ => Ok(false),
     }
 }
 
-/// Reads the body of a frame, if it fits the header.
-pub(super) fn read_body(source: &mut dyn FrameSource, offset: u64, header: &FrameHeader) -> Option<Vec<u8>> {
-    let mut body = vec![0; header.length as usize];
-    source.read(offset + FRAME_HEADER_BYTES as u64, &mut body).ok()?;
-    (hash(&body) as u32 == header.body_sum).then_some(body)
+/// Reads the body of a frame, if it fits the header. The caller has checked that the frame ends within the source.
+/// Returns `Io` if the memory is not available.
+pub(super) fn read_body(source: &mut dyn FrameSource, offset: u64, header: &FrameHeader) -> Result<Option<Vec<u8>>> {
+    let mut body = Vec::new();
+    try_resize(&mut body, header.length as usize).during(|| format!("reading a frame of {}", source.name()))?;
+    let is_read = source.read(offset + FRAME_HEADER_BYTES as u64, &mut body).is_ok();
+    Ok((is_read && hash(&body) as u32 == header.body_sum).then_some(body))
 }
 
-/// Searches for frames from offset `from` on, and ignores frames with seqnos below `least`.
-pub(super) fn scan(source: &mut dyn FrameSource, from: u64, expected: Option<Seqno>, least: Seqno) -> FrameTraces {
+/// Searches for frames from offset `from` on, and ignores frames with seqnos below `least`. Returns `Io` if the memory
+/// for a frame is not available.
+pub(super) fn scan(
+    source: &mut dyn FrameSource,
+    from: u64,
+    expected: Option<Seqno>,
+    least: Seqno,
+) -> Result<FrameTraces> {
     let mut signs = FrameTraces::default();
     let limit = source.limit(from);
     if limit < from + FRAME_HEADER_BYTES as u64 {
-        return signs;
+        return Ok(signs);
     }
     // An operation takes at least four bytes, so no frame here can have a higher seqno.
     let seqnos = least..=least.saturating_add((limit - from) / 4);
@@ -92,7 +105,7 @@ pub(super) fn scan(source: &mut dyn FrameSource, from: u64, expected: Option<Seq
                     continue;
                 }
                 budget -= extent;
-                let Some(body) = read_body(source, offset, &header) else { continue };
+                let Some(body) = read_body(source, offset, &header)? else { continue };
                 if is_sign(&header, least) {
                     signs.end = signs.end.max(offset + extent);
                 }
@@ -113,5 +126,5 @@ pub(super) fn scan(source: &mut dyn FrameSource, from: u64, expected: Option<Seq
             signs.end = signs.end.max(from + torn);
         }
     }
-    signs
+    Ok(signs)
 }

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use super::super::scan::read_body;
 use super::super::segment::PAGE;
-use super::super::source::{FrameLookup, FrameSource};
+use super::super::source::FrameSource;
 use super::super::{LogPlace, LogStart};
 use super::{LogEnd, LogProofs, LogReading, Stop, Tolerates, Visit};
 use crate::batch::BatchOperations;
@@ -66,11 +66,11 @@ pub fn recover_behind_gaps(
 impl LogReading<'_> {
     /// Moves behind the damage at the current place, if there is damage and a frame behind it.
     fn pass_gap(&mut self, of: (&Env, &Path), visit: &mut Visit<'_>) -> Result<Option<Gap>> {
-        let Some(fault) = self.damage_here() else { return Ok(None) };
+        let Some(fault) = self.damage_here()? else { return Ok(None) };
         let (next, at) = (self.expected, self.place.offset);
-        let first = match self.behind_whole_header() {
+        let first = match self.behind_whole_header()? {
             Some(first) => first,
-            None => match self.behind_unknown() {
+            None => match self.behind_unknown()? {
                 Some(frame) => self.begin_with(frame, of, visit)?,
                 None => {
                     self.damage = Some(fault); // `judge` reports it
@@ -84,17 +84,17 @@ impl LogReading<'_> {
     }
 
     /// Returns the damage that ended the reading; `None` at a sound end or a torn tail.
-    fn damage_here(&mut self) -> Option<Error> {
-        let fault = self.fault();
+    fn damage_here(&mut self) -> Result<Option<Error>> {
+        let fault = self.fault()?;
         if fault.is_some() || self.seal().is_some() {
-            return fault;
+            return Ok(fault);
         }
-        let witness = self.signs().0.witness;
+        let witness = self.signs()?.0.witness;
         self.disproved_by(witness)
     }
 
     /// Skips the damaged frame if its header is intact and gives length and hash link. Returns the next frame's seqno.
-    fn behind_whole_header(&mut self) -> Option<Seqno> {
+    fn behind_whole_header(&mut self) -> Result<Option<Seqno>> {
         let (before, expected) = (self.place, self.expected);
         for in_ring in [false, true] {
             let Some(source) = self.source_mut(in_ring) else { continue };
@@ -104,32 +104,33 @@ impl LogReading<'_> {
                 continue;
             }
             self.place = LogPlace { offset: before.offset + header.extent(), link: header.link, ..before };
-            if let (FrameLookup::Whole(next), _) = self.next_frame() {
+            if let Some(next) = self.next_whole_frame()? {
                 self.expected = Some(next.seqno);
-                return Some(next.seqno);
+                return Ok(Some(next.seqno));
             }
         }
         self.place = before;
-        None
+        Ok(None)
     }
 
     /// Finds the next frame in this segment or the ring that the frame after it proves.
-    fn behind_unknown(&mut self) -> Option<Unlinked> {
+    fn behind_unknown(&mut self) -> Result<Option<Unlinked>> {
         let from = self.place.offset + 8;
-        let limit = self.segments.last()?.limit(from);
+        let Some(segment) = self.segments.last() else { return Ok(None) };
+        let limit = segment.limit(from);
         let mut found = None;
         if let Ok(ring) = &self.ring {
             // The ring holds the end of the log; older offsets are in the segment.
             let capacity = ring.header.capacity;
             let start = from.max(ring.marks.acknowledged.saturating_sub(capacity) / 8 * 8);
-            found = self.search(true, start, limit.min(start.saturating_add(2 * capacity)));
+            found = self.search(true, start, limit.min(start.saturating_add(2 * capacity)))?;
         }
         let until = found.as_ref().map_or(limit, |frame| frame.offset);
-        self.search(false, from, until).or(found)
+        Ok(self.search(false, from, until)?.or(found))
     }
 
     /// Searches one source for a frame that begins in a range of offsets.
-    fn search(&mut self, in_ring: bool, from: u64, until: u64) -> Option<Unlinked> {
+    fn search(&mut self, in_ring: bool, from: u64, until: u64) -> Result<Option<Unlinked>> {
         let least = self.expected.unwrap_or(self.facts.seqno);
         let mut budget = until.saturating_sub(from).saturating_mul(4); // whole frames do not overlap
         let mut piece = vec![0; PIECE_BYTES as usize + FRAME_HEADER_BYTES - 8];
@@ -141,20 +142,20 @@ impl LogReading<'_> {
                 let Some(bytes) = piece[start..].first_chunk::<FRAME_HEADER_BYTES>() else { break };
                 let Some(header) = FrameHeader::peek(bytes).filter(|header| header.seqno >= least) else { continue };
                 let offset = at + start as u64;
-                let source = self.source_mut(in_ring)?;
+                let Some(source) = self.source_mut(in_ring) else { return Ok(None) };
                 if header.extent() > budget || header.extent() > source.limit(offset).saturating_sub(offset) {
                     continue;
                 }
                 budget -= header.extent();
-                if let Some(body) = read_body(source, offset, &header)
-                    && self.is_proved(offset, &header, &body)
+                if let Some(body) = read_body(source, offset, &header)?
+                    && self.is_proved(offset, &header, &body)?
                 {
-                    return Some(Unlinked { offset, header, body });
+                    return Ok(Some(Unlinked { offset, header, body }));
                 }
             }
             at += PIECE_BYTES;
         }
-        None
+        Ok(None)
     }
 
     /// Reads page by page where a device does not return a page; such pages are left zero.
@@ -172,20 +173,20 @@ impl LogReading<'_> {
     }
 
     /// Returns true if the frame after this one follows its link and its seqno.
-    fn is_proved(&mut self, offset: u64, header: &FrameHeader, body: &[u8]) -> bool {
+    fn is_proved(&mut self, offset: u64, header: &FrameHeader, body: &[u8]) -> Result<bool> {
         let taken = match header.kind {
             FrameKind::Batch | FrameKind::LargeBatch => match BatchOperations::new(body) {
                 Ok(operations) => operations.remaining(),
-                Err(_) => return false,
+                Err(_) => return Ok(false),
             },
             FrameKind::Padding | FrameKind::Skippable => 0,
-            FrameKind::Turnover => return false, // its successor begins another segment
+            FrameKind::Turnover => return Ok(false), // its successor begins another segment
         };
         let before = self.place;
         self.place = LogPlace { offset: offset + header.extent(), link: header.link, ..before };
-        let next = self.next_frame().0;
+        let next = self.next_whole_frame();
         self.place = before;
-        matches!(next, FrameLookup::Whole(next) if next.seqno == header.seqno + taken)
+        Ok(next?.is_some_and(|next| next.seqno == header.seqno + taken))
     }
 
     /// Takes the first frame behind a gap. Returns its seqno.
