@@ -337,6 +337,16 @@ impl AsyncDb {
         self.run(move |db| db.upgrade(level)).await
     }
 
+    /// Removes all keys of several families in one atomic step: see [`Db::clear`].
+    pub async fn clear<'a>(&self, families: impl IntoIterator<Item = &'a AsyncColumnFamily>) -> Result<()> {
+        let mut batch = self.blocking().batch();
+        for family in families {
+            batch.delete_range(family.blocking(), ..);
+        }
+        let durability = batch.durability();
+        self.shared.commit(&mut batch, durability).await
+    }
+
     /// Adds table files to a family in one commit: see [`Db::ingest`].
     pub async fn ingest<P: AsRef<Path>>(
         &self,

@@ -116,6 +116,12 @@ fn every_call_answers_as_the_synchronous_one() {
         assert_eq!(other.delete_range_with(.., labelled).await.unwrap_err().kind(), &ErrorKind::Invalid);
         other.delete_range("k4"..).await.unwrap();
         assert!(other.contains("k3").await.unwrap() && !other.contains("k4").await.unwrap());
+        let third = db.column_family("third").await.unwrap();
+        third.put("x", "1").await.unwrap();
+        db.clear([&other, &third]).await.unwrap();
+        assert_eq!(third.get("x").await.unwrap().or(other.get("k3").await.unwrap()), None);
+        db.drop_column_family("third").await.unwrap();
+        other.put("k3", "3").await.unwrap();
         other.clear().await.unwrap();
         assert_eq!(other.get("x").await.unwrap().or(other.get("k3").await.unwrap()), None);
         other.put("x", "6").await.unwrap();
