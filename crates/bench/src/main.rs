@@ -134,6 +134,8 @@ impl RunLine {
                 level_bytes: self.level_kib.map(|size| size << 10),
                 transactional: self.bench.iter().any(|step| step.is_transactional()),
                 merging: self.bench.iter().any(|step| step.is_merging()),
+                feeding: self.bench.iter().any(|step| step.is_feeding()),
+                collecting: self.bench.iter().any(|step| step.is_collecting()),
                 synced: self.bench.iter().all(|step| *step == Step::FillSync),
                 own: File::read(self.settings.as_deref())?.own(),
                 ..Settings::new(self.cache_mib << 20, self.memtable_mib << 20)

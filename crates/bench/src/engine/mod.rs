@@ -24,7 +24,7 @@ use crate::workload::touch;
 use crate::{Fault, Outcome};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The stores.
@@ -75,15 +75,16 @@ impl Name {
         }
     }
 
-    /// Returns true for stores with a log and sorted tables, like LSM trees; the driver's own `null` store counts as
-    /// one.
-    pub fn is_tree(self) -> bool {
-        !matches!(self, Name::Redb | Name::Lmdb)
-    }
-
-    /// Returns true for stores with merge operators.
-    pub fn merges(self) -> bool {
-        matches!(self, Name::Null | Name::Waxseal | Name::Plain | Name::Rocksdb | Name::RocksdbStrict)
+    /// Returns true if the store has the feature and offers it to Rust. The driver's own `null` store has all.
+    pub fn has(self, feature: Feature) -> bool {
+        let is_ours = matches!(self, Name::Null | Name::Waxseal | Name::Plain);
+        match feature {
+            Feature::Tables => !matches!(self, Name::Redb | Name::Lmdb),
+            Feature::Properties => is_ours,
+            Feature::Merge | Feature::BulkLoad | Feature::Changes | Feature::Backup => {
+                is_ours || matches!(self, Name::Rocksdb | Name::RocksdbStrict)
+            }
+        }
     }
 
     /// Returns all stores of this build.
@@ -103,6 +104,24 @@ impl Name {
         let version = locked_version(include_str!("../../../../Cargo.lock"), package);
         format!("{package} {}", version.unwrap_or("of unknown version"))
     }
+}
+
+/// A feature that some stores lack.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Feature {
+    /// A log and sorted tables, like LSM trees.
+    Tables,
+    /// Merge operators.
+    Merge,
+    /// A bulk load.
+    BulkLoad,
+    /// A feed of all changes. redb, LMDB and fjall have none.
+    Changes,
+    /// Incremental backups by files. redb and fjall have none, and LMDB copies the whole store.
+    Backup,
+    /// Property collectors, and a search for tables by their items. RocksDB has collectors, which its C interface and
+    /// its Rust crate do not offer; the other peers have none.
+    Properties,
 }
 
 fn locked_version<'a>(lock: &'a str, package: &str) -> Option<&'a str> {
@@ -179,6 +198,23 @@ pub trait Engine: Send + Sync {
     /// Loads the rows that `fill` adds, in ascending order of their keys, by the store's bulk load.
     fn bulk_load(&self, _fill: &mut dyn FnMut(Sink<'_>) -> Outcome<()>) -> Outcome<()> {
         Err("the store has no bulk load".into())
+    }
+
+    /// Passes all changes since the store was first opened to `rows`, in the order of the commits. The settings are
+    /// `feeding`.
+    fn changes(&self, _rows: &mut Rows<'_>) -> Outcome<()> {
+        Err("the store has no feed of changes".into())
+    }
+
+    /// Adds a backup of the store to the directory `backups_of` it.
+    fn backup(&self) -> Outcome<()> {
+        Err("the store has no backups".into())
+    }
+
+    /// Returns the number of tables that may have a key with the first bytes of this one. The settings are
+    /// `collecting`.
+    fn tables_with(&self, _key: &[u8]) -> Outcome<u64> {
+        Err("the store has no search for tables".into())
     }
 
     /// Returns a reader for the calling thread.
@@ -318,6 +354,11 @@ pub fn open(name: Name, dir: &Path, settings: &Settings) -> Outcome<Box<dyn Engi
         #[allow(unreachable_patterns, reason = "with every feature on nothing is missing")]
         missing => Err(not_built(missing)),
     }
+}
+
+/// Returns the directory for the backups of a store.
+pub fn backups_of(dir: &Path) -> PathBuf {
+    dir.with_extension("backups")
 }
 
 /// Returns the error for a store that this build does not contain.

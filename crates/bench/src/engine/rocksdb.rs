@@ -4,13 +4,14 @@
 //! transactions too.
 
 use super::settings::Strict;
-use super::{Engine, Op, Reader, Rows, Settings, Sink, Start, View, number};
+use super::{Engine, Op, Reader, Rows, Settings, Sink, Start, View, backups_of, number};
 use crate::Outcome;
 use crate::workload::touch;
+use rocksdb::backup::{BackupEngine, BackupEngineOptions};
 use rocksdb::{
-    BlockBasedOptions, Cache, DB, DBCompressionType, DBRecoveryMode, ErrorKind, IngestExternalFileOptions,
+    BlockBasedOptions, Cache, DB, DBCompressionType, DBRecoveryMode, Env, ErrorKind, IngestExternalFileOptions,
     OptimisticTransactionDB, OptimisticTransactionOptions, Options, ReadOptions, SingleThreaded, SstFileWriter,
-    Transaction, WaitForCompactOptions, WriteBatchWithTransaction, WriteOptions,
+    Transaction, WaitForCompactOptions, WriteBatchIterator, WriteBatchWithTransaction, WriteOptions,
 };
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -39,6 +40,9 @@ pub(super) fn open(dir: &Path, settings: &Settings, strict: bool) -> Outcome<Box
         options.set_track_and_verify_wals_in_manifest(track_and_verify_wals);
         options.set_paranoid_checks(paranoid_checks);
     }
+    if settings.feeding {
+        options.set_wal_ttl_seconds(KEPT_LOG_SECONDS);
+    }
     if settings.merging {
         // The C interface has the operator, and this crate reaches it by name only.
         options = options.get_options_from_string("merge_operator=uint64add")?;
@@ -56,6 +60,20 @@ pub(super) fn open(dir: &Path, settings: &Settings, strict: bool) -> Outcome<Box
             dir: dir.to_owned(),
         }),
     })
+}
+
+/// Age up to which a store keeps log for its changes: longer than any run.
+const KEPT_LOG_SECONDS: u64 = 24 * 3600;
+
+/// Passes the puts of a batch to the rows of a scan.
+struct Puts<'a, 'b>(&'a mut Rows<'b>);
+
+impl WriteBatchIterator for Puts<'_, '_> {
+    fn put(&mut self, key: &[u8], value: &[u8]) {
+        self.0.row(key, value);
+    }
+
+    fn delete(&mut self, _: &[u8]) {}
 }
 
 type Transactions = OptimisticTransactionDB<SingleThreaded>;
@@ -126,6 +144,19 @@ impl Engine for $store {
         let mut moves = IngestExternalFileOptions::default();
         moves.set_move_files(true);
         Ok(self.db.ingest_external_file_opts(&moves, vec![path])?)
+    }
+
+    fn changes(&self, rows: &mut Rows<'_>) -> Outcome<()> {
+        let mut batches = self.db.get_updates_since(0)?;
+        for batch in batches.by_ref() {
+            batch?.1.iterate(&mut Puts(rows));
+        }
+        Ok(batches.status()?)
+    }
+
+    fn backup(&self) -> Outcome<()> {
+        let options = BackupEngineOptions::new(backups_of(&self.dir))?;
+        Ok(BackupEngine::open(&options, &Env::new()?)?.create_new_backup_flush(&self.db, true)?)
     }
 
     fn reader(&self, _: View) -> Outcome<Box<dyn Reader + '_>> {

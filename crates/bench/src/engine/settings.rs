@@ -26,6 +26,10 @@ pub struct Settings {
     pub transactional: bool,
     /// True if `merge` will be called. Used only by stores with merge operators.
     pub merging: bool,
+    /// True if `changes` will be called: the log is kept from the first open on.
+    pub feeding: bool,
+    /// True if `tables_with` will be called: a property of the tables has all of their keys but the last bytes.
+    pub collecting: bool,
     /// Settings of individual stores.
     pub own: Own,
 }
@@ -41,6 +45,8 @@ impl Settings {
             synced: false,
             transactional: false,
             merging: false,
+            feeding: false,
+            collecting: false,
             own: Own::DEFAULT,
         }
     }

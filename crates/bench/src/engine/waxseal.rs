@@ -1,21 +1,47 @@
 //! Waxseal through its public API, with seals (the default) or plain.
 
-use super::{Engine, Findings, Op, Reader, Rows, Settings, Sink, Start, View};
+use super::{Engine, Findings, Op, Reader, Rows, Settings, Sink, Start, View, backups_of};
 use crate::Outcome;
 use crate::workload::touch;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
-use waxseal::{CfOptions, ColumnFamily, Compression, Db, Durability, Error, MergeOperator};
+use waxseal::{
+    CfOptions, ChangeCursor, ChangeOperation, ChangeReach, ColumnFamily, Compression, Db, Durability, Error,
+    MergeOperator, TableProperty,
+};
 
 struct Waxseal {
     db: Db,
     records: ColumnFamily,
     synced: bool,
+    dir: PathBuf,
+    /// Present in a store whose changes are read.
+    feed: Option<ChangeCursor>,
+}
+
+/// Name of the cursor that keeps the log.
+const FEED: &str = "bench";
+
+/// Name of the property with the first bytes of the keys.
+const PREFIXES: &str = "prefixes";
+
+/// Bytes of a key that the property leaves out: with decimal numbers, an item for 10,000 keys.
+const LEFT_OUT: usize = 4;
+
+/// Returns the item of a key.
+fn prefix(key: &[u8]) -> &[u8] {
+    &key[..key.len().saturating_sub(LEFT_OUT)]
 }
 
 pub(super) fn open(dir: &Path, settings: &Settings, plain: bool) -> Outcome<Box<dyn Engine>> {
     let merge_operator = settings.merging.then(MergeOperator::add_u64);
     let mut family = CfOptions { compression: Compression::None, merge_operator, ..CfOptions::default() };
+    if settings.collecting {
+        family.table_properties = vec![TableProperty::of_keys(PREFIXES, |key, add| {
+            add(prefix(key));
+            Ok(())
+        })];
+    }
     family.level_base_bytes = settings.level_bytes.unwrap_or(family.level_base_bytes);
     family.table_bytes = settings.table_bytes.unwrap_or(family.table_bytes).min(family.level_base_bytes);
     let builder = Db::builder(dir)
@@ -26,7 +52,8 @@ pub(super) fn open(dir: &Path, settings: &Settings, plain: bool) -> Outcome<Box<
         .create_if_missing(true);
     let db = if plain { builder.plain().open()? } else { builder.open()? };
     let records = db.column_family("default")?;
-    Ok(Box::new(Waxseal { db, records, synced: settings.synced }))
+    let feed = settings.feeding.then(|| db.change_cursor(FEED)).transpose()?;
+    Ok(Box::new(Waxseal { db, records, synced: settings.synced, dir: dir.to_owned(), feed }))
 }
 
 fn durability(sync: bool) -> Durability {
@@ -97,6 +124,24 @@ impl Engine for Waxseal {
             filled.map_err(|fault| Error::invalid(fault.to_string()))
         })?;
         Ok(())
+    }
+
+    fn changes(&self, rows: &mut Rows<'_>) -> Outcome<()> {
+        let from = self.feed.as_ref().ok_or("the store was not opened for its changes")?.position()?;
+        for change in self.db.changes_within(from, ChangeReach::Visible)? {
+            let ChangeOperation::Put { key, value } = change?.operation else { continue };
+            rows.row(&key, &value);
+        }
+        Ok(())
+    }
+
+    fn backup(&self) -> Outcome<()> {
+        self.db.backup(backups_of(&self.dir))?;
+        Ok(())
+    }
+
+    fn tables_with(&self, key: &[u8]) -> Outcome<u64> {
+        Ok(self.records.files_with(PREFIXES, prefix(key))?.len() as u64)
     }
 
     fn reader(&self, _: View) -> Outcome<Box<dyn Reader + '_>> {

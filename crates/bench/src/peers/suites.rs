@@ -4,7 +4,7 @@
 //! of this build in turn. Steps that continue with a previous group's store name the same directory; the last such
 //! group removes it.
 
-use crate::engine::{File, Sizes};
+use crate::engine::{Feature, File, Name, Sizes};
 use crate::run::Step;
 use clap::ValueEnum;
 
@@ -91,10 +91,8 @@ pub(super) struct Group {
     pub(super) is_killed: bool,
     /// The store is removed afterwards.
     pub(super) is_last: bool,
-    /// Runs only on LSM trees, since the others lack the tested feature.
-    pub(super) is_of_trees: bool,
-    /// Runs only on stores with merge operators.
-    pub(super) is_of_merges: bool,
+    /// Runs only on stores with this feature.
+    pub(super) needs: Option<Feature>,
     /// Prepares a store for other groups; its times are not reported.
     pub(super) only_prepares: bool,
 }
@@ -113,8 +111,7 @@ impl Group {
             is_cold: false,
             is_killed: false,
             is_last: false,
-            is_of_trees: false,
-            is_of_merges: false,
+            needs: None,
             only_prepares: false,
         }
     }
@@ -139,12 +136,8 @@ impl Group {
         Group { is_last: true, ..self }
     }
 
-    fn of_merges(self) -> Group {
-        Group { is_of_merges: true, ..self }
-    }
-
-    fn of_trees(self) -> Group {
-        Group { is_of_trees: true, ..self }
+    fn needs(self, feature: Feature) -> Group {
+        Group { needs: Some(feature), ..self }
     }
 
     fn prepares(self) -> Group {
@@ -159,9 +152,16 @@ impl Group {
         }
     }
 
+    /// Returns true if a peer has the feature that the group needs.
+    fn has_peers(&self) -> bool {
+        let has =
+            |feature| [Name::Fjall, Name::Redb, Name::Lmdb, Name::Rocksdb].into_iter().any(|name| name.has(feature));
+        self.needs.is_none_or(has)
+    }
+
     /// Returns the compared rows: each step, and each fill together with the following settle or sync.
     pub(super) fn rows(&self) -> Vec<Row> {
-        if self.only_prepares {
+        if self.only_prepares || !self.has_peers() {
             return Vec::new();
         }
         let name = |step: Step| self.label(step).replace('/', "_");
@@ -266,10 +266,11 @@ pub(super) fn groups(suite: Suite, file: &File, sizes: &Sizes, num: u64) -> Vec<
             let num = (sizes.recover_mib << 20).div_ceil(1_056);
             // The kill comes before any flush, and recovery fits into one memtable.
             let shape = Shape { num, value_bytes: 1_000, memtable_mib: sizes.recover_mib * 5 / 4 + 16, ..flat };
-            let killed = Group::fresh("recovery", shape, &[FillRandom]).prefix("recover.").of_trees().prepares();
+            let killed =
+                Group::fresh("recovery", shape, &[FillRandom]).prefix("recover.").needs(Feature::Tables).prepares();
             vec![
                 Group { is_killed: true, ..killed },
-                Group::on("recovery", shape, &[Open]).prefix("recover.").of_trees().last(),
+                Group::on("recovery", shape, &[Open]).prefix("recover.").needs(Feature::Tables).last(),
             ]
         }
         Suite::Tables => {
@@ -303,7 +304,7 @@ pub(super) fn groups(suite: Suite, file: &File, sizes: &Sizes, num: u64) -> Vec<
                 level_kib: (sizes.load_mib < 4096).then(|| scale(256) << 10),
                 ..flat
             };
-            vec![Group::fresh("load", shape, &[FillRandom, Settle]).prefix("load.").of_trees().last()]
+            vec![Group::fresh("load", shape, &[FillRandom, Settle]).prefix("load.").needs(Feature::Tables).last()]
         }
         Suite::Mixed => vec![
             Group::fresh("mixed", flat, &[FillRandom, Settle]).prefix("long.").prepares(),
@@ -318,8 +319,10 @@ pub(super) fn growth_prefix(num: u64) -> String {
 }
 
 fn more(flat: Shape, deep: Shape, num: u64) -> Vec<Group> {
-    use Step::{Counter, DeleteRandom, DeleteRange, FillBatch, FillRandom, FillSeq, Queue, ReadWhileWriting, Settle};
-    use Step::{Merge, TransactHigh, TransactLow, YcsbD, YcsbE, YcsbF};
+    use Step::{
+        Backup, BulkLoad, Changes, Counter, DeleteRandom, DeleteRange, FillBatch, FillRandom, FillSeq, Merge, Queue,
+    };
+    use Step::{ReadWhileWriting, Settle, TablesWith, TransactHigh, TransactLow, YcsbA, YcsbD, YcsbE, YcsbF};
     let mut groups = vec![
         Group::fresh("side", flat, &[FillSeq, Settle]).prefix("seq."),
         Group::fresh("side", flat, &[FillBatch, Settle]).prefix("batch.").last(),
@@ -335,7 +338,25 @@ fn more(flat: Shape, deep: Shape, num: u64) -> Vec<Group> {
         groups.extend(steps.map(|step| Group::on("transactions", flat, &[step]).threads(threads).ops(num / 4)));
     }
     groups.push(Group::on("transactions", flat, &[DeleteRange]).ops(num / 1000).last());
-    groups.extend([1, 4].map(|threads| Group::fresh("merge", flat, &[Merge]).threads(threads).of_merges().last()));
+    groups.extend(
+        [1, 4].map(|threads| Group::fresh("merge", flat, &[Merge]).threads(threads).needs(Feature::Merge).last()),
+    );
+    groups.push(Group::fresh("bulk", flat, &[BulkLoad]).needs(Feature::BulkLoad).last());
+    // A fill whose log is kept.
+    groups.push(Group::fresh("feed", flat, &[FillRandom, Changes]).prefix("feed.").needs(Feature::Changes).last());
+    let backup = |group: Group| Group { is_warm: false, ..group }.needs(Feature::Backup);
+    groups.extend([
+        backup(Group::fresh("backup", flat, &[FillRandom, Settle]).prefix("backup.first.").prepares()),
+        backup(Group::on("backup", flat, &[Backup]).prefix("first.")),
+        // Half of the operations are updates, of 1 % of the records at most.
+        backup(Group::on("backup", flat, &[YcsbA]).prefix("backup.updated.").ops(num / 50).prepares()),
+        backup(Group::on("backup", flat, &[Backup]).prefix("updated.").last()),
+        Group::fresh("properties", flat, &[FillRandom, Settle, TablesWith])
+            .prefix("properties.")
+            .ops(num / 100)
+            .needs(Feature::Properties)
+            .last(),
+    ]);
     groups
 }
 

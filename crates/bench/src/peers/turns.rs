@@ -5,7 +5,7 @@
 //! results that they have printed.
 
 use super::suites::{FULL, Group, Suite, groups, synced_commits};
-use crate::engine::{File, Name, Sizes};
+use crate::engine::{File, Name, Sizes, backups_of};
 use crate::measure::StepReport;
 use crate::probe::{self, Probes};
 use crate::run::{Step, Window};
@@ -110,8 +110,7 @@ impl Bench {
             }
             let mut order = self.engines.clone();
             order.rotate_left((number as usize + place) % self.engines.len());
-            order.retain(|name| !group.is_of_trees || name.is_tree());
-            order.retain(|name| !group.is_of_merges || name.merges());
+            order.retain(|name| group.needs.is_none_or(|feature| name.has(feature)));
             let steps: Vec<String> = group.steps.iter().map(|step| group.label(*step)).collect();
             for name in order {
                 eprintln!("{suite:?} round {} {} {}", number + 1, name.text(), steps.join(","));
@@ -132,8 +131,8 @@ impl Bench {
     /// Runs one group on one store.
     fn turn(&self, name: Name, group: &Group, round: &mut Round) -> Outcome<()> {
         let dir = self.dir.join(name.text()).join(group.store);
-        if group.is_fresh && dir.exists() {
-            std::fs::remove_dir_all(&dir)?;
+        if group.is_fresh {
+            remove_store(&dir)?;
         }
         let windows = self.dir.join("windows.json");
         let at_most = self.until.map_or(LONGEST, |until| until.saturating_duration_since(Instant::now()) + GRACE);
@@ -157,8 +156,8 @@ impl Bench {
         if name == self.subject && group.prefix == "deep." {
             round.levels = levels(name, &dir)?;
         }
-        if group.is_last && dir.exists() {
-            std::fs::remove_dir_all(&dir)?;
+        if group.is_last {
+            remove_store(&dir)?;
         }
         Ok(())
     }
@@ -197,6 +196,16 @@ impl Bench {
         }
         Ok(command)
     }
+}
+
+/// Removes a store and its backups, if they exist.
+fn remove_store(dir: &Path) -> Outcome<()> {
+    for dir in [dir, &backups_of(dir)] {
+        if dir.exists() {
+            std::fs::remove_dir_all(dir)?;
+        }
+    }
+    Ok(())
 }
 
 fn is_over(until: Option<Instant>) -> bool {

@@ -62,6 +62,7 @@ impl Drive<'_> {
         let start = Instant::now();
         let watched = match self.step {
             Step::Settle => self.store.settle()?,
+            Step::Backup => self.store.backup().map(|()| Duration::ZERO)?,
             _ => self.store.sync().map(|()| Duration::ZERO)?,
         };
         let elapsed = start.elapsed().saturating_sub(watched);

@@ -89,8 +89,14 @@ impl Hand<'_> {
                 let start = hand.keys.ordered(i).to_vec();
                 store.delete_range(&start, hand.keys.ordered(i + RANGE_ROWS))
             }),
+            Step::Changes => self.pass(|rows| store.changes(rows)),
+            Step::TablesWith => self.each(share, |hand, _| {
+                let i = hand.random.below(num);
+                hand.tally.found += store.tables_with(hand.keys.written(i))?;
+                Ok(())
+            }),
             Step::Mixed => self.mixed(reader),
-            Step::Settle | Step::Sync | Step::Open => Ok(()),
+            Step::Settle | Step::Sync | Step::Backup | Step::Open => Ok(()),
         }
     }
 
@@ -145,8 +151,13 @@ impl Hand<'_> {
     }
 
     fn scan(&mut self, reader: &mut dyn Reader, start: Start<'_>) -> Outcome<()> {
+        self.pass(|rows| reader.scan(start, rows))
+    }
+
+    /// Counts the rows of one pass over them.
+    fn pass(&mut self, pass: impl FnOnce(&mut Rows<'_>) -> Outcome<()>) -> Outcome<()> {
         let mut rows = Rows::timed(&mut self.tally.laps);
-        reader.scan(start, &mut rows)?;
+        pass(&mut rows)?;
         let (seen, touched) = (rows.seen(), rows.touched());
         self.tally.ops += seen;
         self.tally.found += seen;

@@ -60,6 +60,12 @@ pub enum Step {
     TransactHigh,
     /// Deletes a hundred adjacent keys at a time.
     DeleteRange,
+    /// Reads all changes since the store was first opened, in the order of their commits.
+    Changes,
+    /// Adds a backup of the store to a directory beside it.
+    Backup,
+    /// Finds the tables that may have a key near one drawn uniformly, by a property of the tables.
+    TablesWith,
     /// Half reads, 45 % updates, 5 % scans, for a duration instead of a number of operations; one point per window.
     Mixed,
     /// Makes all acknowledged writes durable.
@@ -102,8 +108,18 @@ impl Step {
         self == Step::Merge
     }
 
+    /// Returns true if a store must keep its log for it.
+    pub fn is_feeding(self) -> bool {
+        self == Step::Changes
+    }
+
+    /// Returns true if a store must collect properties for it.
+    pub fn is_collecting(self) -> bool {
+        self == Step::TablesWith
+    }
+
     /// Returns true if it only waits for the store, without work for the driver's threads.
     pub(super) fn is_wait(self) -> bool {
-        matches!(self, Step::Settle | Step::Sync | Step::Open)
+        matches!(self, Step::Settle | Step::Sync | Step::Backup | Step::Open)
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::engine::Feature;
 use clap::ValueEnum;
 
 fn plan(engine: Name, steps: &[Step], dir: PathBuf) -> Plan {
@@ -69,9 +70,9 @@ fn every_step_does_its_operations_on_the_null_store() {
     for report in reports(&plan(Name::Null, &steps, dir.path().into())) {
         let expected = match report.bench.as_str() {
             "fillseq" | "bulkload" | "fillrandom" | "fillbatch" | "overwrite" => 2_000,
-            "settle" | "sync" | "open" => 1,
+            "settle" | "sync" | "backup" | "open" => 1,
             "mixed" => report.ops.max(1),
-            "readseq" | "readreverse" => 0,
+            "readseq" | "readreverse" | "changes" => 0,
             _ => 500,
         };
         assert_eq!(report.ops, expected, "{}", report.bench);
@@ -133,11 +134,40 @@ fn merges_count_in_stores_that_have_them() {
         let dir = tempfile::tempdir().expect("a directory");
         let mut plan = plan(name, &[Step::Merge], dir.path().into());
         plan.settings.merging = true;
-        assert_eq!(run(&plan, &mut |_| Ok(())).is_ok(), name.merges(), "{name:?}");
-        if name.merges() {
+        assert_eq!(run(&plan, &mut |_| Ok(())).is_ok(), name.has(Feature::Merge), "{name:?}");
+        if name.has(Feature::Merge) {
             let store = engine::open(name, dir.path(), &plan.settings).expect("a store");
             let value = store.reader(View::Latest).expect("a reader").fetch(b"counter").expect("a read");
             assert_eq!(value, Some(500u64.to_le_bytes().to_vec()), "{name:?}");
+        }
+    }
+}
+
+/// The changes are the records of the fill, in order; the second backup is added to the first one; the tables with a
+/// key's first bytes are found.
+#[test]
+fn changes_backups_and_properties_are_those_of_the_store() {
+    let steps = [Step::FillSeq, Step::Changes, Step::Settle, Step::Backup, Step::YcsbA, Step::Backup, Step::TablesWith];
+    for name in Name::built().into_iter().filter(|name| *name != Name::Null) {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut plan = plan(name, &steps, dir.path().join("store"));
+        (plan.threads, plan.settings.feeding, plan.settings.collecting) = (1, true, true);
+        for (feature, steps) in
+            [(Feature::Changes, &steps[..2]), (Feature::Backup, &steps[2..6]), (Feature::Properties, &steps[6..])]
+        {
+            plan.steps = steps.to_vec();
+            let mut reports = Vec::new();
+            let outcome = run(&plan, &mut |report| {
+                reports.push(report);
+                Ok(())
+            });
+            assert_eq!(outcome.is_ok(), name.has(feature), "{name:?} {feature:?}");
+            match feature {
+                Feature::Changes if outcome.is_ok() => assert_eq!(reports[1].found, plan.num, "{name:?}"),
+                Feature::Backup if outcome.is_ok() => assert!(engine::backups_of(&plan.dir).exists(), "{name:?}"),
+                Feature::Properties if outcome.is_ok() => assert!(reports[0].found >= reports[0].ops, "{name:?}"),
+                _ => {}
+            }
         }
     }
 }
