@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use waxseal::{
     Backup, CfOptions, ColumnFamily, CompactionFilter, Db, Durability, ErrorKind, FilterDecision, IngestOptions,
-    TableProperty, TableWriter, WriteOptions,
+    MergeOperator, TableProperty, TableWriter, WriteOptions,
 };
 
 /// How long a thread waits for another one at most.
@@ -159,6 +159,27 @@ fn an_item_is_purged_from_values_that_are_overwritten_meanwhile() {
     assert!(judged.len() >= 2, "{judged:?}");
     assert_eq!((found(&cf, "x"), cf.get("a").unwrap().unwrap()), (args(&[]), "w".as_bytes().into()));
     assert_eq!(cf.get("b").unwrap().unwrap(), "w");
+}
+
+/// An operand that is written while the filter judges its value makes a new value of the old one, which has the item.
+/// No operand is lost, and the next call purges the item.
+#[test]
+fn an_item_that_an_operand_takes_over_is_purged_by_the_next_call() {
+    let db = Db::memory().unwrap();
+    let merge_operator = Some(MergeOperator::append(","));
+    let cf =
+        db.create_column_family("rows", CfOptions { merge_operator, compaction_filter: None, ..options() }).unwrap();
+    fill(&db, &cf, &[("a", "x,y"), ("b", "x,z")]);
+    let mut written = false;
+    purge_beside(&cf, |key| {
+        if key == "a" && !std::mem::replace(&mut written, true) {
+            cf.merge("a", "w").unwrap();
+        }
+    });
+    assert_eq!((found(&cf, "x"), cf.get("a").unwrap().unwrap()), (args(&["a"]), "x,y,w".as_bytes().into()));
+    assert_eq!(cf.get("b").unwrap().unwrap(), "z");
+    purge_beside(&cf, |_| {});
+    assert_eq!((found(&cf, "x"), cf.get("a").unwrap().unwrap()), (args(&[]), "y,w".as_bytes().into()));
 }
 
 /// The compaction has chosen its table and stops at its first key: other keys of the table are overwritten and deleted
