@@ -32,11 +32,8 @@ impl Output {
     /// Writes a record, or only its key, as a row.
     pub(crate) fn row(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<(), Failure> {
         if self.json {
-            let row = match value {
-                Some(value) => json!({ "key": self.to_json(key), "value": self.to_json(value) }),
-                None => json!({ "key": self.to_json(key) }),
-            };
-            return self.object(&row);
+            text::write_json_row(&mut self.out, (key, value), self.hex).map_err(stdout_failed)?;
+            return self.write(&[b"}\n"]);
         }
         self.write_readable(key)?;
         if let Some(value) = value {
@@ -53,11 +50,11 @@ impl Output {
 
     /// Writes a record as a JSON object, with its labels if it has any.
     pub(crate) fn labelled(&mut self, key: &[u8], value: &[u8], labels: Option<Value>) -> Result<(), Failure> {
-        let mut row = json!({ "key": self.to_json(key), "value": self.to_json(value) });
+        text::write_json_row(&mut self.out, (key, Some(value)), self.hex).map_err(stdout_failed)?;
         if let Some(labels) = labels {
-            row["labels"] = labels;
+            self.write(&[b",\"labels\":", labels.to_string().as_bytes()])?;
         }
-        self.object(&row)
+        self.write(&[b"}\n"])
     }
 
     /// Writes raw bytes.

@@ -1,6 +1,7 @@
 //! Bytes as text, and back: escaped, hexadecimal, or in JSON.
 
 use std::fmt::Write;
+use std::io;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -41,6 +42,17 @@ pub(crate) fn pieces(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
         rest = after;
         (!piece.is_empty()).then_some(piece)
     })
+}
+
+/// Replaces the text of a buffer by bytes as `escape` formats them. Returns `OutOfMemory` if the memory is not
+/// available.
+pub(crate) fn escape_into(buffer: &mut String, bytes: &[u8]) -> io::Result<()> {
+    buffer.clear();
+    for piece in pieces(bytes).map(escape) {
+        buffer.try_reserve(piece.len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        buffer.push_str(&piece);
+    }
+    Ok(())
 }
 
 fn push_byte(out: &mut String, byte: u8) {
@@ -97,6 +109,35 @@ pub(crate) fn to_json(bytes: &[u8], always_hex: bool) -> Value {
         Ok(text) if !always_hex => json!({ "text": text }),
         _ => json!({ "hex": hex(bytes) }),
     }
+}
+
+/// Writes what `to_json` returns, piece by piece: a long value needs no copy.
+pub(crate) fn write_json(out: &mut impl io::Write, bytes: &[u8], always_hex: bool) -> io::Result<()> {
+    let is_text = !always_hex && std::str::from_utf8(bytes).is_ok();
+    out.write_all(if is_text { b"{\"text\":\"" } else { b"{\"hex\":\"" })?;
+    for piece in pieces(bytes) {
+        match std::str::from_utf8(piece) {
+            Ok(text) if is_text => {
+                let quoted = Value::from(text).to_string();
+                out.write_all(&quoted.as_bytes()[1..quoted.len() - 1])?;
+            }
+            _ => out.write_all(hex(piece).as_bytes())?,
+        }
+    }
+    out.write_all(b"\"}")
+}
+
+/// Writes a record, or only its key, as the members of a JSON object, without its end.
+pub(crate) fn write_json_row(
+    out: &mut impl io::Write,
+    (key, value): (&[u8], Option<&[u8]>),
+    always_hex: bool,
+) -> io::Result<()> {
+    out.write_all(b"{\"key\":")?;
+    write_json(out, key, always_hex)?;
+    let Some(value) = value else { return Ok(()) };
+    out.write_all(b",\"value\":")?;
+    write_json(out, value, always_hex)
 }
 
 /// Reverses `to_json`.
@@ -175,6 +216,22 @@ mod tests {
         }
         assert_eq!(escape("a\tgrün\\\x00".as_bytes()), "a\\tgrün\\\\\\x00");
         assert_eq!(escape(b"\xff/name"), "\\xff/name");
+    }
+
+    #[test]
+    fn json_is_written_as_it_is_returned() {
+        let mut buffer = String::from("before");
+        for bytes in [&b""[..], b"a\"\\\n\x01", "grün€".repeat(PIECE_BYTES).as_bytes(), &[0xff; 2 * PIECE_BYTES + 1]]
+        {
+            for always_hex in [false, true] {
+                let mut out = Vec::new();
+                write_json_row(&mut out, (b"k", Some(bytes)), always_hex).unwrap();
+                let row = json!({ "key": to_json(b"k", always_hex), "value": to_json(bytes, always_hex) });
+                assert_eq!(String::from_utf8(out).unwrap() + "}", row.to_string());
+            }
+            escape_into(&mut buffer, bytes).unwrap();
+            assert_eq!(buffer, escape(bytes));
+        }
     }
 
     #[test]

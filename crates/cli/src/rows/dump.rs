@@ -72,8 +72,8 @@ impl DumpShape {
                 Err(error) if error.is_corruption() => continue,
                 row => row?,
             };
-            let object = serde_json::from_slice::<Map<String, Value>>(&value);
-            let object = object.ok().filter(|_| !value.contains(&b'\n'));
+            let object = object_of(&value).map_err(|error| Failure::io("dump", error))?;
+            let object = object.filter(|_| !value.contains(&b'\n'));
             shape.narrow(&key, object.as_ref(), is_first);
             if shape.keys.is_none() {
                 break;
@@ -112,16 +112,28 @@ impl DumpShape {
     }
 }
 
+/// Reads a value as a JSON object; returns `None` for any other value. Returns `OutOfMemory` if the memory for the
+/// fields and the parser's buffer is not available, each as long as the value.
+fn object_of(value: &[u8]) -> io::Result<Option<Map<String, Value>>> {
+    if value.trim_ascii_start().first() != Some(&b'{') {
+        return Ok(None);
+    }
+    let mut room = Vec::<u8>::new();
+    room.try_reserve_exact(2 * value.len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    drop(std::hint::black_box(room)); // otherwise the compiler may remove the request and assume its success
+    Ok(serde_json::from_slice(value).ok())
+}
+
 fn dump_jsonl(
     family: (&Snapshot, &ColumnFamily),
     damaged: &mut Damaged,
     as_rows: bool,
     output: &Output,
-    out: &mut dyn Write,
+    out: &mut impl Write,
 ) -> Result<u64, Failure> {
     each(family, damaged, |key, value| match as_rows {
         true => out.write_all(value).and_then(|()| out.write_all(b"\n")),
-        false => writeln!(out, "{}", json!({ "key": output.to_json(key), "value": output.to_json(value) })),
+        false => text::write_json_row(out, (key, Some(value)), output.hex).and_then(|()| out.write_all(b"}\n")),
     })
 }
 
@@ -130,7 +142,7 @@ fn dump_csv(
     damaged: &mut Damaged,
     columns: Option<&[String]>,
     delimiter: u8,
-    out: &mut dyn Write,
+    out: &mut impl Write,
 ) -> Result<u64, Failure> {
     let mut writer = csv::WriterBuilder::new().delimiter(delimiter).from_writer(out);
     let header = match columns {
@@ -138,11 +150,16 @@ fn dump_csv(
         None => writer.write_record(PLAIN),
     };
     header.map_err(|error| Failure::io("dump", io_error(error)))?;
+    let (mut key_text, mut value_text) = (String::new(), String::new());
     let records = each(family, damaged, |key, value| {
         let written = match columns {
-            None => writer.write_record([text::escape(key), text::escape(value)]),
+            None => {
+                text::escape_into(&mut key_text, key)?;
+                text::escape_into(&mut value_text, value)?;
+                writer.write_record([&key_text, &value_text])
+            }
             Some(_) => {
-                let object: Map<String, Value> = serde_json::from_slice(value)?;
+                let object = object_of(value)?.ok_or(io::ErrorKind::InvalidData)?;
                 writer.write_record(object.values().map(|field| field.as_str().unwrap_or_default()))
             }
         };
