@@ -17,12 +17,15 @@ use waxseal_lsm::batch::{Batch, SystemPass, seqno_of_before};
 use waxseal_lsm::db::{At, DEFAULT_FAMILY, Db, Parts, Silent, Snapshot};
 use waxseal_lsm::env::sim::{Crash, Loss, SimFs};
 use waxseal_lsm::error::{Error, ErrorKind, Result};
+use waxseal_lsm::merge_operator::MergeOperator;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Settings};
 use waxseal_lsm::prefix_extractor::PrefixExtractor;
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::seam::Plain;
 
 const FAMILIES: [&str; 3] = [DEFAULT_FAMILY, "other", "system_metadata.log"];
+/// Index of the family with a merge operator.
+const MERGING: usize = 1;
 /// Index of the system family, whose keys end in a seqno.
 const SYSTEM: usize = 2;
 const DIR: &str = "/store";
@@ -34,8 +37,18 @@ const MOST_STEPS: u64 = 60_000;
 type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 /// One map for each of `FAMILIES`.
 type Content = [Rows; 3];
-/// A family, a key, and its new value; `None` deletes the key.
-type Change = (usize, Vec<u8>, Option<Vec<u8>>);
+/// A family, a key, and what is done to it.
+type Change = (usize, Vec<u8>, Write);
+
+#[derive(Clone, Debug)]
+enum Write {
+    Put(Vec<u8>),
+    Delete,
+    /// Deletes the keys from the change's key to this one, which is excluded.
+    DeleteTo(Vec<u8>),
+    /// Appends an operand to the value, in `MERGING`.
+    Merge(Vec<u8>),
+}
 
 /// Executes the operations encoded in `data`. Panics if the store and the model disagree.
 pub fn ops(data: &[u8]) {
@@ -89,7 +102,16 @@ impl Input<'_> {
         let how = self.byte();
         let key = self.key();
         let family = if how & 0x88 == 0x88 { SYSTEM } else { how as usize & 1 };
-        (family, key, (how & 6 != 0 || family == SYSTEM).then(|| self.value()))
+        match (how & 0x70, family) {
+            (_, SYSTEM) => (family, key, Write::Put(self.value())),
+            (0x70, MERGING) => (family, key, Write::Merge(self.value())),
+            (0x60, _) => {
+                let end = self.key();
+                (family, key.clone().min(end.clone()), Write::DeleteTo(key.max(end)))
+            }
+            _ if how & 6 != 0 => (family, key, Write::Put(self.value())),
+            _ => (family, key, Write::Delete),
+        }
     }
 
     fn durability(&mut self) -> Durability {
@@ -110,6 +132,8 @@ struct Run {
     how: u8,
     opens: u64,
     crashes: u64,
+    /// Numbers of range deletes and of operands that were written.
+    written: [u64; 2],
     db: Option<Db>,
     snapshots: Vec<(Snapshot, Content)>,
     model: Model,
@@ -119,7 +143,16 @@ impl Run {
     fn new(how: u8) -> Run {
         let sim = SimFs::new(how as u64);
         sim.set_mapped(how & 1 == 0);
-        Run { sim, how, opens: 0, crashes: 0, db: None, snapshots: Vec::new(), model: Model::default() }
+        Run {
+            sim,
+            how,
+            opens: 0,
+            crashes: 0,
+            written: [0; 2],
+            db: None,
+            snapshots: Vec::new(),
+            model: Model::default(),
+        }
     }
 
     fn settings(&self) -> Settings {
@@ -152,6 +185,7 @@ impl Run {
             ..CfOptions::default()
         };
         let mut families: Vec<_> = FAMILIES.iter().map(|name| ((*name).to_owned(), options.clone())).collect();
+        families[MERGING].1.merge_operator = Some(MergeOperator::append(""));
         if self.has_system() {
             let (_, options) = &mut families[SYSTEM];
             (options.system, options.key_ends_in_seqno) = (Some(1), true);
@@ -222,11 +256,23 @@ impl Run {
         let db = self.db()?;
         changes.retain(|(family, ..)| *family != SYSTEM || self.has_system());
         let mut batch = Batch::new();
-        for (at, (family, key, value)) in (0u64..).zip(&changes) {
+        for (at, (family, key, write)) in (0u64..).zip(&changes) {
             let Some(id) = db.family(FAMILIES[*family]).map(|family| family.id()) else { return Err(Error::closed()) };
-            let kind = if value.is_some() { Kind::Put } else { Kind::Delete };
-            let end = if *family == SYSTEM { &seqno_of_before(at / 2)[..] } else { &[] };
-            batch.push(id, kind, &[key, end].concat(), value.as_deref().unwrap_or_default(), db.companions())?;
+            let seqno = if *family == SYSTEM { &seqno_of_before(at / 2)[..] } else { &[] };
+            let (kind, value) = match write {
+                Write::Put(value) => (Kind::Put, &value[..]),
+                Write::Delete => (Kind::Delete, &[][..]),
+                Write::Merge(operand) => {
+                    self.written[1] += 1;
+                    (Kind::Merge, &operand[..])
+                }
+                Write::DeleteTo(end) => {
+                    self.written[0] += 1;
+                    batch.delete_range(id, (Some(key), Some(end)), db.companions())?;
+                    continue;
+                }
+            };
+            batch.push(id, kind, &[key, seqno].concat(), value, db.companions())?;
         }
         self.grant(&db, &mut batch, &mut changes, durability)?;
         let outcome = db.commit(&mut batch, durability);
@@ -267,7 +313,7 @@ impl Run {
     fn overwrite(&mut self, input: &mut Input<'_>) -> Result<()> {
         let (first, count) = (input.byte(), input.byte() % 64);
         for n in 0..count {
-            let change = ((n & 1) as usize, vec![b'k', first.wrapping_add(n % 24)], Some(vec![n; 100]));
+            let change = ((n & 1) as usize, vec![b'k', first.wrapping_add(n % 24)], Write::Put(vec![n; 100]));
             self.commit(vec![change], Durability::Os)?;
         }
         Ok(())
@@ -531,11 +577,14 @@ impl Model {
 }
 
 fn apply(content: &mut Content, changes: &[Change]) {
-    for (family, key, value) in changes {
-        match value {
-            Some(value) => content[*family].insert(key.clone(), value.clone()),
-            None => content[*family].remove(key),
-        };
+    for (family, key, write) in changes {
+        let rows = &mut content[*family];
+        match write {
+            Write::Put(value) => drop(rows.insert(key.clone(), value.clone())),
+            Write::Delete => drop(rows.remove(key)),
+            Write::DeleteTo(end) => rows.retain(|row, _| row < key || row >= end),
+            Write::Merge(operand) => rows.entry(key.clone()).or_default().extend_from_slice(operand),
+        }
     }
 }
 
@@ -548,6 +597,7 @@ mod tests {
     fn any_bytes_are_operations_on_which_store_and_model_agree() {
         let runs = std::env::var("WAXSEAL_FUZZ_OPS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(1500);
         let (mut crashes, mut flushes, mut compactions, mut moves, mut rows) = (0, 0, 0, 0, 0);
+        let mut written = [0; 2];
         for seed in 0..runs {
             let random = SeededRandom::new(seed);
             let length = random.next_u64() % 400;
@@ -560,10 +610,12 @@ mod tests {
             compactions += metrics.compactions;
             moves += metrics.moves;
             rows += run.model.now[SYSTEM].len() as u64;
+            written = [written[0] + run.written[0], written[1] + run.written[1]];
         }
-        let counts = [crashes, flushes, compactions, moves, rows];
+        let counts = [crashes, flushes, compactions, moves, rows, written[0], written[1]];
         println!(
-            "{runs} runs: crashes, flushes, compactions, moves, system rows {counts:?}, those before a run's last open not counted"
+            "{runs} runs: crashes, flushes, compactions, moves, system rows, range deletes, operands {counts:?}; \
+             jobs before a run's last open are not counted"
         );
         assert!(counts.iter().all(|count| *count >= runs / 30), "{counts:?}");
     }
@@ -573,7 +625,7 @@ mod tests {
     #[should_panic(expected = "no prefix")]
     fn a_lost_commit_is_found() {
         let mut model = Model::default();
-        model.commit(vec![(0, b"key".to_vec(), Some(b"value".to_vec()))]);
+        model.commit(vec![(0, b"key".to_vec(), Write::Put(b"value".to_vec()))]);
         model.acknowledged = 1;
         model.recovered(Content::default(), false);
     }
