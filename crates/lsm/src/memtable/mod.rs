@@ -133,6 +133,9 @@ impl Memtable {
         if range.is_empty(&self.order) {
             return;
         }
+        if range.companion.is_empty() {
+            self.totals.unsealed();
+        }
         let (seqno, keys) = (range.seqno, [&range.start, &range.end]);
         let keys: usize = keys.into_iter().flatten().map(Vec::len).sum();
         let own = size_of::<RangeDelete>() + keys + range.companion.len();

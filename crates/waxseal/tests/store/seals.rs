@@ -6,7 +6,7 @@ use std::sync::Arc;
 use waxseal::env::{Fs, MemoryFs, Open};
 use waxseal::{
     Builder, CfOptions, ColumnFamily, Compression, Db, Durability, ErrorKind, Order, Result, Seal, Slice, Verify,
-    WriteOptions,
+    VerifyOptions, WriteOptions,
 };
 use waxseal_testing::store::Backwards;
 
@@ -205,6 +205,27 @@ fn a_sealed_node_takes_over_a_plain_store() -> Result<()> {
     assert!(counts.adopted + counts.unsealed >= 200, "each is counted: {counts:?}");
     assert!(sealed as u64 <= counts.adopted, "and none is sealed in silence: {counts:?}");
     assert_eq!(sealed_among(&cf, "sealed", 200..300)?, 100);
+    Ok(())
+}
+
+#[test]
+fn a_sealed_node_takes_over_the_range_deletes_of_a_plain_store() -> Result<()> {
+    let shelf = Shelf::new();
+    let db = shelf.builder().plain().open()?;
+    let cf = db.column_family("default")?;
+    fill(&cf, "plain", 0..100)?;
+    db.flush()?;
+    cf.clear()?; // in the log alone, without a seal
+    db.close()?;
+    for records in [0, 10, 20_u32] {
+        let db = shelf.builder().open()?;
+        let cf = db.column_family("default")?;
+        assert_eq!(cf.iter().count(), records as usize);
+        fill(&cf, "sealed", records..records + 10)?;
+        db.flush()?;
+        assert!(db.verify(VerifyOptions::default())?.is_clean());
+        db.close()?;
+    }
     Ok(())
 }
 

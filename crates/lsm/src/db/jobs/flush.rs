@@ -438,14 +438,18 @@ pub(in crate::db) fn write_level0(
 /// Returns the range deletes of memtables, in ascending order of their seqnos. Fails with `Corruption` if one does not
 /// match its companion.
 fn range_deletes_of(companions: &dyn Companions, memtables: &[Arc<Memtable>]) -> Result<Vec<Arc<RangeDelete>>> {
-    let mut ranges: Vec<_> = memtables.iter().flat_map(|memtable| memtable.range_deletes()).collect();
-    ranges.sort_by_key(|range| range.seqno);
-    for range in &ranges {
-        let check = range.with_record(|record| companions.verify(record, hash_key(record.key), companions.written()));
-        if !check.serves() {
-            let damage = Damage { verdict: Verdict::Seal, ..Damage::default() };
-            return Err(Error::corruption(damage, "a range delete in memory does not match its companion"));
+    let mut ranges = Vec::new();
+    for memtable in memtables {
+        let promised = memtable.protection(companions.written());
+        for range in memtable.range_deletes() {
+            let check = range.with_record(|record| companions.verify(record, hash_key(record.key), promised));
+            if !check.serves() {
+                let damage = Damage { verdict: Verdict::Seal, ..Damage::default() };
+                return Err(Error::corruption(damage, "a range delete in memory does not match its companion"));
+            }
+            ranges.push(range);
         }
     }
+    ranges.sort_by_key(|range| range.seqno);
     Ok(ranges)
 }
