@@ -21,7 +21,7 @@ use crate::world::{CONFIGS, Config, FENCED, Seals, World, content_of, exchange, 
 type Scenario = fn(&mut World) -> Result<()>;
 
 /// The scenarios; an error means that the crash occurred.
-pub const SCENARIOS: [(&str, Scenario); 31] = [
+pub const SCENARIOS: [(&str, Scenario); 32] = [
     ("puts", puts),
     ("synced puts", synced_puts),
     ("batches over families", batches),
@@ -38,6 +38,7 @@ pub const SCENARIOS: [(&str, Scenario); 31] = [
     ("deletes down to the bottom", deletes),
     ("snapshot kept over compaction", snapshot),
     ("ranges deleted", ranges_deleted),
+    ("operands merged", operands_merged),
     ("families created and dropped", families),
     ("checkpoint", checkpoint),
     ("manifest rotation", rotation),
@@ -253,6 +254,37 @@ fn snapshot(world: &mut World) -> Result<()> {
         let found = crate::world::rows_of(world.db(), &family, waxseal_lsm::db::At::Snapshot(&snapshot))?;
         assert_eq!(found, rows, "the snapshot after compaction");
     }
+    Ok(())
+}
+
+/// Operands of the log, of tables, and of a batch, above values, deletes and range deletes. A snapshot keeps some of
+/// them from being folded.
+fn operands_merged(world: &mut World) -> Result<()> {
+    let family = || "tags".to_owned();
+    let key = |n: u8| vec![b't', n];
+    world.create_family(&family())?;
+    for round in 0..3 {
+        let merge = |n: u8| Change::Merge(family(), key(n), vec![b'0' + round, b'a' + n]);
+        for n in 0..4 {
+            if round == 0 && n % 2 == 0 {
+                world.commit(vec![Change::Put(family(), key(n), b"base".to_vec())], Durability::Os)?;
+            }
+            world.commit(vec![merge(n)], if n == 2 { Durability::Sync } else { Durability::Os })?;
+        }
+        world.commit(vec![merge(4), Change::Delete(family(), key(5)), merge(5), merge(4)], Durability::Os)?;
+        let (snapshot, before) = (world.db().snapshot()?, world.oracle.now()[&family()].clone());
+        world.commit(vec![merge(0), merge(1)], Durability::Os)?;
+        world.db().flush()?;
+        world.oracle.sync();
+        step_all(world)?;
+        let tags = world.db().family(&family()).expect("family");
+        let found = crate::world::rows_of(world.db(), &tags, waxseal_lsm::db::At::Snapshot(&snapshot))?;
+        assert_eq!(found, before, "the snapshot after newer operands");
+    }
+    world.commit(vec![Change::DeleteRange(family(), Some(key(1)), Some(key(3)))], Durability::Os)?;
+    world.commit(vec![Change::Merge(family(), key(1), b"last".to_vec())], Durability::Sync)?;
+    world.db().settle()?;
+    world.oracle.sync();
     Ok(())
 }
 
