@@ -71,6 +71,9 @@ pub(crate) struct Hooks {
     pub(crate) gate: CommitGate,
     /// Held while the registrations change, until the change is in force.
     pub(crate) change: Mutex<()>,
+    /// Held from the read of log rows to the commit that changes or deletes them, so that no deleted event comes back.
+    /// Taken after `change` and before `gate`.
+    pub(crate) log_rows: Mutex<()>,
     pub(crate) queue: Arc<RowQueue>,
     pub(crate) work: Work,
     /// Number of commits that were retried because the registrations changed or a later time was ordered.
@@ -451,6 +454,17 @@ impl Hooks {
         retention: Option<u64>,
         make: impl Fn(Time) -> Event,
     ) -> Result<Seqno> {
+        self.add_with(durability, retention, make, |_| Ok(()))
+    }
+
+    /// Adds an event like `add`, in one commit with the operations that `fill` adds to the batch.
+    pub(crate) fn add_with(
+        &self,
+        durability: Durability,
+        retention: Option<u64>,
+        make: impl Fn(Time) -> Event,
+        fill: impl Fn(&mut Batch) -> Result<()>,
+    ) -> Result<Seqno> {
         let mut handed_back = 0;
         loop {
             self.db.await_holds();
@@ -458,6 +472,7 @@ impl Hooks {
             let pass = self.gate.enter(false, handed_back);
             let now = self.witness.clock.next();
             let mut batch = granted();
+            fill(&mut batch)?;
             push_event(&mut batch, &make(now), 0, retention, now, &self.sealer)?;
             // Only the event's time depends on concurrent commits.
             let under = passing(&pass, Precondition::epoch(epoch).at_time(now.0));
@@ -678,7 +693,14 @@ pub(crate) fn push_event(
     sealer.push_stamped(batch, &pending, None, &stamp)
 }
 
-fn push_row(batch: &mut Batch, key: &[u8], value: &[u8], expires: Option<u64>, sealer: &Sealer) -> Result<()> {
+/// Adds a row of the log, which may expire: in microseconds since 1970.
+pub(crate) fn push_row(
+    batch: &mut Batch,
+    key: &[u8],
+    value: &[u8],
+    expires: Option<u64>,
+    sealer: &Sealer,
+) -> Result<()> {
     match expires.filter(|_| sealer.providers().find(EXPIRY).is_some()) {
         None => batch.push(LOG_ID, Kind::Put, key, value, sealer),
         Some(micros) => {

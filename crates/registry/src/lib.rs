@@ -6,8 +6,10 @@
 //! its own:
 //!
 //! ```text
+//! log_calls                            calls of the registrar on events
 //! registrar                            the public handle: all calls of the upper layers
-//! registry, provenance                 changes of the registrations; provenance of keys, lineage of table files
+//! registry, provenance, event_versions   changes of the registrations; provenance of keys, lineage of table files;
+//!                                      changes of events
 //! single                               fast path: commits a single operation
 //! hooks                                write path: matches, stamps and commits batches under one configuration epoch
 //! log                                  queries and deletion of events
@@ -33,10 +35,12 @@ mod described;
 mod emission;
 pub mod engine_log;
 pub mod event;
+mod event_versions;
 pub mod families;
 mod hooks;
 pub mod key;
 pub mod log;
+mod log_calls;
 pub mod matching;
 pub mod modes;
 mod occurrence;
@@ -60,6 +64,7 @@ mod witness;
 pub use clock::{EventClock, Time};
 pub use described::{DescribedOperation, Notes};
 pub use event::Event;
+pub use event_versions::{EventChange, EventCounts, EventVersion};
 pub use hooks::is_watched;
 pub use key::Query;
 pub use log::{Page, Paging};

@@ -132,6 +132,7 @@ operations! {
     ENGINE_BACKUP = 0x070D, "Engine.Backup", [], [TableFile, Part("store")];
     REGISTRY_ADD = 0x0801, "Registry.Add", [], [Anything];
     REGISTRY_DELETE = 0x0802, "Registry.Delete", [], [Anything];
+    REGISTRY_REWRITE = 0x0803, "Registry.Rewrite", [], [Anything];
     SESSION_OPEN = 0x0901, "Session.Open", [], [Part("session")];
     SESSION_CLOSE = 0x0902, "Session.Close", [], [Part("session")];
 }
@@ -378,7 +379,7 @@ mod tests {
             assert!(!operation.is_defined() && operation.group() != OperationGroup::Defined);
         }
         assert!(KNOWN.is_sorted_by(|a, b| a.operation < b.operation), "found by binary search");
-        assert_eq!((Operation::known().count(), Operation::reserved().count()), (34, 1));
+        assert_eq!((Operation::known().count(), Operation::reserved().count()), (35, 1));
         assert_eq!(operations.named("AlterColumnFamily_Drop").unwrap(), Operation::TABLE_ALTER_DROP);
         let later = Operation::from_number(0x0399).unwrap();
         assert!(!operations.contains(later) && operations.name(later) == "operation 0399");

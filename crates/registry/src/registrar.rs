@@ -8,38 +8,31 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::thread::JoinHandle;
 
 use waxseal_lsm::batch::Batch;
-use waxseal_lsm::checksum::Uid;
 use waxseal_lsm::db::{At, Condition, Db, Family, Precondition};
 use waxseal_lsm::env;
 use waxseal_lsm::env::work::{self, lock};
 use waxseal_lsm::error::{Error, IoContext, Result};
 use waxseal_lsm::options::{CfOptions, Durability, Verify};
 use waxseal_lsm::planted;
-use waxseal_lsm::read::CursorBounds;
 use waxseal_lsm::record::Seqno;
 use waxseal_lsm::seam::{EngineLog, PendingWrite};
 use waxseal_meta::{Emitter, Seal, Sealer};
 
-use crate::clock::Time;
 use crate::commit_gate::CommitGate;
 use crate::described::Notes;
 use crate::emission::{event_at, retention_of};
 use crate::engine_log::EngineLine;
-use crate::event::Event;
 use crate::families::{
     Lost, QUARANTINE, REGISTRY, SCHEMA, SCHEMA_ID, SESSIONS, family, one_row, readable_rows, rows_and_losses,
     system_families,
 };
 use crate::hooks::{Hooks, is_forked, is_watched, next_number};
-use crate::key::{Query, read_registry_key};
-use crate::log::{LogReader, Page, Paging};
+use crate::key::read_registry_key;
 use crate::matching::{Matching, RegistrySnapshot};
 use crate::modes::{Ring, RingStats, RowQueue};
 use crate::occurrence::why_never;
 use crate::operation::{Operation, OperationGroup, Operations};
 use crate::payload::{Field, Payload};
-use crate::pending::Making;
-use crate::provenance::{self, Explanation, Lineage, Provenance};
 use crate::quarantine::{self, Case};
 use crate::registration::{Mode, Options, Registration, Scope, check_options};
 use crate::registry::check_target;
@@ -124,6 +117,7 @@ impl Prepared {
             matching: Matching::new(RegistrySnapshot::empty()),
             gate: CommitGate::default(),
             change: Mutex::default(),
+            log_rows: Mutex::default(),
             queue: Arc::new(RowQueue::new(setup.ring)),
             work: setup.work,
             again: Default::default(),
@@ -213,17 +207,18 @@ fn take_up_sessions(db: &Db, witness: &Witness) -> Result<()> {
 pub struct Registrar {
     /// A copy of the handle in `shared`, so that an unregistered write accesses nothing else.
     db: Db,
-    shared: Arc<RegistrarShared>,
+    pub(crate) shared: Arc<RegistrarShared>,
 }
 
-struct RegistrarShared {
-    hooks: Arc<Hooks>,
+/// The parts that all clones of a registrar share.
+pub(crate) struct RegistrarShared {
+    pub(crate) hooks: Arc<Hooks>,
     operations: RwLock<Operations>,
     /// Held while an operation is defined, so that no two names get the same number.
     defining: Mutex<()>,
-    authorizer: Arc<dyn Authorizer>,
+    pub(crate) authorizer: Arc<dyn Authorizer>,
     catalogue: RwLock<Arc<dyn Catalogue>>,
-    clock: Arc<dyn env::Clock>,
+    pub(crate) clock: Arc<dyn env::Clock>,
     /// Writes events of mode async; started by the first registration of that mode.
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -481,111 +476,6 @@ impl Registrar {
         self.shared.hooks.begin(registrations_of(&self.db)?)
     }
 
-    /// Returns all events of a target itself, ordered by operation and then by time.
-    pub fn query_all(
-        &self,
-        target: &Target,
-        operation: Option<Operation>,
-        who: Option<&Session>,
-    ) -> Result<Vec<Event>> {
-        let query = Query { operation, ..Query::of(target.clone()) };
-        self.log_query(&query, &Paging::ALL, At::Latest, who).map(|page| page.events)
-    }
-
-    /// Returns the latest event of a target itself, for one operation or any.
-    pub fn query_latest(
-        &self,
-        target: &Target,
-        operation: Option<Operation>,
-        who: Option<&Session>,
-    ) -> Result<Option<Event>> {
-        self.log_latest(&Query { operation, ..Query::of(target.clone()) }, At::Latest, who)
-    }
-
-    /// Returns the events of a query, one page at a time. Events of mode async are included once they are written
-    /// (`drain`). Errors: `Invalid` for a malformed target, a page position of another query, or a session without
-    /// authorization.
-    pub fn log_query(&self, query: &Query, paging: &Paging, at: At<'_>, who: Option<&Session>) -> Result<Page> {
-        self.may_read(who, &query.target)?;
-        self.reading(at, |reading| reading.page_of_query(query, paging))
-    }
-
-    /// Returns the latest event of a query. Targets below the query's own are not searched.
-    pub fn log_latest(&self, query: &Query, at: At<'_>, who: Option<&Session>) -> Result<Option<Event>> {
-        self.may_read(who, &query.target)?;
-        self.reading(at, |reading| reading.latest(query))
-    }
-
-    /// Adds an event in its own commit, whatever the mode. `time`: `None` means now. Returns the seqno of that commit.
-    /// Errors: `Invalid` if the pair is not registered, or if the session is not authorized.
-    pub fn log_add(
-        &self,
-        target: &Target,
-        operation: Operation,
-        time: Option<Time>,
-        payload: Payload,
-        who: Option<&Session>,
-    ) -> Result<Seqno> {
-        let (hooks, who) = (&self.shared.hooks, who.unwrap_or(&Session::ANONYMOUS));
-        target.check()?;
-        let snapshot = hooks.matching.load();
-        let Some(watching) = snapshot.find(target, operation) else {
-            let named = self.operations().name(operation);
-            return Err(Error::invalid(format!("{named} of {} is not registered", self.text(target))));
-        };
-        allowed(self.shared.authorizer.can_add_to_log(who, target, operation), who, "add events to", target)?;
-        let make = |now: Time| event_at(time.unwrap_or(now), watching, (target, operation), payload.clone(), Some(who));
-        make(Time::FIRST).encode()?;
-        let retention = retention_of(watching);
-        hooks.add(hooks.db.durability(), retention, make)
-    }
-
-    /// Deletes the current events of a query and returns their number. Engine events that are not rows yet stay.
-    /// Memtables with matching events are flushed first. Errors: `Invalid` for a session without authorization.
-    pub fn log_delete(&self, query: &Query, who: Option<&Session>) -> Result<u64> {
-        let who = who.unwrap_or(&Session::ANONYMOUS);
-        query.target.check()?;
-        allowed(self.shared.authorizer.can_delete_log(who, &query.target), who, "delete events of", &query.target)?;
-        self.drain()?;
-        let durability = self.shared.hooks.db.durability();
-        self.reading(At::Latest, |reading| reading.delete(query, durability))
-    }
-
-    /// Returns the provenance of a key: the registrations that cover it, and all its events, oldest first.
-    pub fn provenance(&self, family: &Family, key: &[u8], who: Option<&Session>) -> Result<Provenance> {
-        let target = Target::key(family.name(), key);
-        self.may_read(who, &target)?;
-        let snapshot = self.shared.hooks.matching.load();
-        self.reading(At::Latest, |reading| provenance::provenance(reading, &snapshot, target))
-    }
-
-    /// Returns the events of a family's keys within bounds of its order, one page at a time, in log order.
-    pub fn query_range(
-        &self,
-        family: &Family,
-        bounds: &CursorBounds,
-        paging: &Paging,
-        at: At<'_>,
-        who: Option<&Session>,
-    ) -> Result<Page> {
-        self.may_read(who, &Target::family(family.name()))?;
-        self.reading(at, |reading| reading.page_of_range(family, bounds, paging))
-    }
-
-    /// Explains a key: value, verdict, writer and time, events, location and lineage.
-    pub fn explain(&self, family: &Family, key: &[u8], who: Option<&Session>) -> Result<Explanation> {
-        self.may_read(who, &Target::key(family.name(), key))?;
-        let db = &self.shared.hooks.db;
-        let session = |id| self.shared.session(id);
-        self.reading(At::Latest, |reading| provenance::explain(db, reading, (family, key), &session))
-    }
-
-    /// Returns the lineage of a table file: the job that wrote the file, that job's input files, their jobs, and so on.
-    pub fn lineage(&self, file: Uid, who: Option<&Session>) -> Result<Lineage> {
-        self.may_read(who, &Target::TableFile(file))?;
-        self.reading(At::Latest, |reading| provenance::lineage(reading, file))
-    }
-
     /// Logs work done to the store above the engine: export, scrub, repair, restore, quarantine. Errors: `Invalid` for
     /// any other operation.
     pub fn note(&self, operation: Operation, payload: Payload) -> Result<()> {
@@ -657,23 +547,11 @@ impl Registrar {
     fn catalogue(&self) -> Arc<dyn Catalogue> {
         self.shared.catalogue.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
-
-    fn may_read(&self, who: Option<&Session>, target: &Target) -> Result<()> {
-        let who = who.unwrap_or(&Session::ANONYMOUS);
-        target.check()?;
-        allowed(self.shared.authorizer.can_read_log(who, target), who, "read the events of", target)
-    }
-
-    fn reading<T>(&self, at: At<'_>, read: impl FnOnce(&LogReader<'_>) -> Result<T>) -> Result<T> {
-        let session = |id| self.shared.session(id);
-        let making = Making { session: &session, now: self.shared.clock.wall_micros() };
-        read(&LogReader::new(&self.shared.hooks.db, at, making)?)
-    }
 }
 
 impl RegistrarShared {
     /// Returns the session with a number from a record.
-    fn session(&self, id: u64) -> Session {
+    pub(crate) fn session(&self, id: u64) -> Session {
         let db = &self.hooks.db;
         let found = self.hooks.witness.session(id, |key, visit| {
             let sessions = family(db, SESSIONS)?;

@@ -179,6 +179,7 @@ impl Hooks {
     /// events' rows. Of a layer's family that describes its operations, registrations of the whole store do not log it.
     pub(crate) fn drop_family(&self, name: &str, is_described: bool, who: Option<&Session>) -> Result<()> {
         let _change = lock(&self.change);
+        let _rows = lock(&self.log_rows);
         let _pass = self.gate.take(); // no registered commit runs between copying the old values and the drop
         if self.db.family(name).is_some() && !self.db.is_read_only() && self.may_hold_old_values()? {
             planted!(DropOvertaken, Ok(()), self.db.bump_epoch())?; // earlier commits are rejected for retry, and wait

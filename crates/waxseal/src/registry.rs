@@ -35,9 +35,9 @@ pub use waxseal_registry::payload::{FileRef, TokenRange};
 pub use waxseal_registry::quarantine::Item;
 pub use waxseal_registry::target::{Schema, TableColumns, TableName, TargetPath};
 pub use waxseal_registry::{
-    Authorizer, Case, Catalogue, Event, Everybody, Explanation, Field, Identity, Image, Lies, Lineage, Mode, Operation,
-    OperationGroup, Page, Paging, Payload, Provenance, Query, Registration, Ring, RingStats, Scope, Session as Asker,
-    Site, Step, Target, Time, Values, WhenFull,
+    Authorizer, Case, Catalogue, Event, EventChange, EventCounts, EventVersion, Everybody, Explanation, Field,
+    Identity, Image, Lies, Lineage, Mode, Operation, OperationGroup, Page, Paging, Payload, Provenance, Query,
+    Registration, Ring, RingStats, Scope, Session as Asker, Site, Step, Target, Time, Values, WhenFull,
 };
 
 /// Types that name a target: text in the syntax described at [`Target`], or a [`Target`].
@@ -354,10 +354,70 @@ impl Registry {
     }
 
     /// Deletes the events that match a query and returns their number. Engine events that are not log rows yet are not
-    /// deleted. Apart from this call, only retention removes events. Errors: `Invalid` if the session is not
+    /// deleted. Apart from this call and [`rewrite_events`](Registry::rewrite_events), only retention removes events. Errors: `Invalid` if the session is not
     /// authorized; as for a commit.
     pub fn log_delete(&self, query: &Query) -> Result<u64> {
         self.inner.registrar()?.log_delete(query, Some(&self.who))
+    }
+
+    /// Passes all versions of the events of a target and below it to `visit`, until that returns false: also older
+    /// versions that a snapshot sees or that no compaction has removed yet, and expired events. Events that are not rows
+    /// of the log yet are left out: [`drain_events`](Registry::drain_events) and [`Db::flush`] write them. Costs a read of
+    /// these events. Errors: as for [`log_query`](Registry::log_query); `Corruption`; those of `visit`.
+    pub fn event_versions(
+        &self,
+        target: impl ToTarget,
+        visit: &mut dyn FnMut(EventVersion) -> Result<bool>,
+    ) -> Result<()> {
+        let registrar = self.inner.registrar()?;
+        registrar.event_versions(&target.to_target(registrar)?, Some(&self.who), visit)
+    }
+
+    /// Changes and removes events of a target and below it, as `judge` decides, and returns the numbers of both. Events of
+    /// the engine that are not rows of the log yet are left out. An event keeps its target, operation, time, client and
+    /// expiry, and gets a new seal.
+    ///
+    /// Each commit of up to 1,024 changes adds an event `Registry.Rewrite` to the target, in the name of the session and
+    /// with both numbers, also if that is not registered. `judge` never receives these events.
+    ///
+    /// Queries see the changes when the call returns, with the durability of the store; older snapshots see the events as
+    /// they were. The old versions are in files until [`compact_events`](Registry::compact_events). Costs a flush and
+    /// reads of these events. `judge` is called at least twice for a changed event, without a lock; the store's reads and
+    /// writes go on.
+    ///
+    /// Errors: `Invalid` if the session may not delete these events; `Corruption` for a damaged event; those of `judge`;
+    /// as for a commit. Events that were changed before the error stay changed.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// use waxseal::registry::{EventChange, Payload, RegisterOptions, Values};
+    ///
+    /// let db = waxseal::Db::memory()?;
+    /// let (users, registry) = (db.column_family("users")?, db.registry());
+    /// registry.register_with("users.john", "*", RegisterOptions { values: Values::New, ..RegisterOptions::default() })?;
+    /// users.put("john", "555-0100")?;
+    /// let counts = registry.rewrite_events("users", &|_| Ok(EventChange::Replace(Payload::text("erased"))))?;
+    /// assert_eq!((counts.changed, counts.removed), (1, 0));
+    /// registry.compact_events("users")?;
+    /// assert_eq!(registry.query_all("users.john", "*")?[0].payload, Payload::text("erased"));
+    /// assert_eq!(registry.query_all("users", "Registry.Rewrite")?.len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn rewrite_events(
+        &self,
+        target: impl ToTarget,
+        judge: &dyn Fn(&Event) -> Result<EventChange>,
+    ) -> Result<EventCounts> {
+        let registrar = self.inner.registrar()?;
+        registrar.rewrite_events(&target.to_target(registrar)?, Some(&self.who), judge)
+    }
+
+    /// Compacts the part of the log that has the events of a target and below it: older versions of events go, and so do
+    /// removed events, unless a snapshot sees them. Errors: as for [`rewrite_events`](Registry::rewrite_events).
+    pub fn compact_events(&self, target: impl ToTarget) -> Result<()> {
+        let registrar = self.inner.registrar()?;
+        registrar.compact_events(&target.to_target(registrar)?, Some(&self.who))
     }
 
     /// Returns a key's provenance: the registrations that cover it, and all its events. Errors: as for

@@ -6,6 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use waxseal::env::ManualClock;
 use waxseal::exchange::ExportOptions;
 use waxseal::meta::{EXPIRY, Expiry};
+use waxseal::registry::{EventChange, Operation, Payload, RegisterOptions, Values};
 use waxseal::{Builder, CfOptions, ColumnFamily, Db, Durability, ErrorKind, Result, Seal, Snapshot, WriteOptions};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -297,5 +298,35 @@ fn replicated_records_keep_their_own_expiry() -> Result<()> {
     assert_eq!(keys(&to), ["long", "stays"], "the default of the family passed");
     advance(&clock, HOUR / 2);
     assert_eq!(keys(&to), ["stays"]);
+    Ok(())
+}
+
+#[test]
+fn a_changed_event_keeps_its_retention() -> Result<()> {
+    let (db, clock) = in_memory();
+    let (users, registry) = (db.column_family("users")?, db.registry());
+    let options = RegisterOptions { values: Values::New, retention: Some(HOUR), ..RegisterOptions::default() };
+    registry.register_with("users", "*", options)?;
+    users.put("john", "33")?;
+    let counts = registry.rewrite_events("users.john", &|_| Ok(EventChange::Replace(Payload::text("erased"))))?;
+    assert_eq!((counts.changed, counts.removed), (1, 0));
+    let events = registry.query_all("users.john", "Row.Update")?;
+    assert_eq!((events.len(), &events[0].payload), (1, &Payload::text("erased")));
+    advance(&clock, HOUR + Duration::from_secs(1));
+    assert_eq!(registry.query_all("users.john", "Row.Update")?, []);
+    // The expired event is in memory or in the files, until it is removed and its part of the log is compacted.
+    let versions = || -> Result<Vec<Operation>> {
+        let mut versions = Vec::new();
+        registry.event_versions("users", &mut |version| {
+            versions.push(version.event.key.operation);
+            Ok(true)
+        })?;
+        Ok(versions)
+    };
+    assert!(versions()?.contains(&Operation::ROW_UPDATE));
+    registry.rewrite_events("users.john", &|_| Ok(EventChange::Remove))?;
+    registry.compact_events("users")?;
+    let left = versions()?;
+    assert!(!left.contains(&Operation::ROW_UPDATE) && left.contains(&Operation::REGISTRY_REWRITE), "{left:?}");
     Ok(())
 }

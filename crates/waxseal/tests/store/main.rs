@@ -3,6 +3,7 @@
 mod changes;
 mod ends;
 mod estimate;
+mod event_rewrite;
 mod expiry;
 mod face;
 mod filter;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use waxseal::env::{self, Env, Fs, ManualClock, MemoryFs, SeededRandom};
 use waxseal::registry::{
-    Asker, Authorizer, Event, Field, Identity, Image, Lies, Mode, Operation, Paging, Payload, Query, RegisterOptions,
-    Ring, Scope, Target, Time, Values, WhenFull,
+    Asker, Authorizer, Event, EventChange, Field, Identity, Image, Lies, Mode, Operation, Paging, Payload, Query,
+    RegisterOptions, Ring, Scope, Target, Time, Values, WhenFull,
 };
 use waxseal::{
     Batch, Builder, CfOptions, ColumnFamily, Db, Durability, Error, ErrorKind, KIB, Result, Session, WriteOptions,
@@ -649,6 +649,7 @@ fn an_authorizer_decides() -> Result<()> {
     is_invalid(reader.query_all("cluster:", "*"));
     let query = Query::of(Target::key("users", "john"));
     let is_refused = |who: &Session| {
+        is_invalid(who.event_versions("users", &mut |_| Ok(true)));
         is_invalid(who.query_all("users.john", "*"));
         is_invalid(who.query_latest("users.john", "*"));
         is_invalid(who.log_query(&query, &Paging::ALL));
@@ -661,6 +662,8 @@ fn an_authorizer_decides() -> Result<()> {
     is_refused(&db.nobody());
     for who in [&reader, &other] {
         is_invalid(who.log_delete(&query));
+        is_invalid(who.rewrite_events("users", &|_| Ok(EventChange::Remove)));
+        is_invalid(who.compact_events("users"));
         is_invalid(who.log_add("users.john", "Row.Update", None, Payload::new()));
     }
     assert_eq!(auditor.query_all("users.john", "*")?.len(), 1);

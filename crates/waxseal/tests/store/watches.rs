@@ -9,8 +9,8 @@ use std::sync::Arc;
 use waxseal::care::{Corrupted, Decision};
 use waxseal::exchange::{ExportOptions, Policy};
 use waxseal::registry::{
-    Event, Field, Image, Lies, Mode, Operation, OperationGroup, Paging, Payload, Query, RegisterOptions, Schema, Scope,
-    TableColumns, TableName, Target, Time, Values,
+    Event, EventChange, Field, Image, Lies, Mode, Operation, OperationGroup, Paging, Payload, Query, RegisterOptions,
+    Schema, Scope, TableColumns, TableName, Target, Time, Values,
 };
 use waxseal::{ColumnFamily, Db, Durability, ErrorHandler, ErrorKind, RepairOptions, Result, WriteOptions};
 
@@ -95,6 +95,11 @@ impl World {
             Operation::REGISTRY_DELETE => {
                 self.db.registry().register(target, OWN)?;
                 assert!(self.db.registry().unregister(target, OWN)?);
+            }
+            Operation::REGISTRY_REWRITE => {
+                self.db.registry().register(target, OWN)?;
+                self.db.registry().log_add(target, OWN, None, Payload::new())?;
+                self.db.registry().rewrite_events(target, &|_| Ok(EventChange::Replace(Payload::text("erased"))))?;
             }
             Operation::SESSION_OPEN => drop(self.db.session("alice")?),
             Operation::SESSION_CLOSE => self.db.session("alice")?.close()?,
