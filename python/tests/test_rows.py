@@ -729,3 +729,30 @@ def test_keyspaces_of_a_session_are_changed_in_its_name():
         Tables(db.session("alice")).create_keyspace("library", {"east": 3})
         event = db.query_latest("ks:library")
         assert (event.operation, event.client) == ("Schema.Alter", "alice")
+
+
+def test_a_certificate_covers_the_events_that_were_purged(tables, books):
+    db = tables._db
+    db.register("waxseal_tables-1-rows", "*", values="new")
+    books.insert({"author": "Eliot", "year": 1871, "title": "Middlemarch", "genre": "novel-7Qk"})
+    for name in ("genre", "genre"):
+        books.drop_column(name)
+    with pytest.raises(waxseal.InvalidArgument):
+        books.certificate("genre")
+    assert books.purge_columns().columns == ["genre"]
+    plain = books.certificate("genre")
+    assert plain.events is None and "that show values" in plain.not_covered[0]
+    with db.snapshot():
+        report = books.purge_events("genre")
+        with pytest.raises(waxseal.BusyError, match="snapshot"):
+            books.certificate("genre")
+    assert (report.changed, report.removed) == (1, 0)
+    found = books.certificate("genre")
+    assert (found.table, found.column, found.events) == ("library.books", "genre", report)
+    assert found.purged_at <= report.ended_at <= found.issued_at
+    assert "programs have added" in found.not_covered[0]
+    assert db.query_latest("waxseal_tables-1-rows", "Registry.Rewrite").client == "-"
+    events = repr(list(db.query("waxseal_tables-1-rows", below=True)))
+    assert "novel-7Qk" not in events and "Middlemarch" in events
+    with pytest.raises(waxseal.NotFoundError):
+        books.purge_events("none")

@@ -83,7 +83,8 @@ class ClosedError(Error, RuntimeError):
 
 
 class BusyError(Error):
-    """Another thread is using this object, which only one thread at a time may use. Nothing was changed."""
+    """Another thread is using this object, which only one thread at a time may use, and nothing was changed. Or a
+    snapshot, a cursor or a file, which the message names, holds what the call would erase."""
 
 
 class OutOfMemoryError(Error):

@@ -19,7 +19,7 @@ import ctypes as C
 import dataclasses
 import json
 import threading
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -44,6 +44,7 @@ from . import _abi, _c, _row_arrow
 from ._arrow import stream_of
 from ._errors import BusyError, ConflictError
 from ._options import durability as durability_number
+from ._registry import moment_of
 from ._row_conditions import ColumnName, Condition, column, filter_of
 from ._row_schema import Column, Index, Layout, Schema, c_index, field_types, layout_of, names_of, schema_of
 from ._row_values import EMPTY, Empty, Json, Kept, column_type, kept_slice, slice_of, value_list
@@ -59,10 +60,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EMPTY",
+    "Certificate",
     "Column",
     "ColumnName",
     "Condition",
     "Empty",
+    "EventPurge",
     "Index",
     "IndexReport",
     "Json",
@@ -119,6 +122,31 @@ class PurgeReport(NamedTuple):
     held: List[str]
     #: Files that may have had values of these columns when the purge began.
     files: int
+
+
+class EventPurge(NamedTuple):
+    """Result of a purge of the events that showed values of a purged column."""
+
+    #: Events whose values lost the column, and events of entries in its indexes, which were removed.
+    changed: int
+    removed: int
+    ended_at: datetime
+
+
+class Certificate(NamedTuple):
+    """States that no file of the store had a value of a purged column when it was issued."""
+
+    table: str
+    column: str
+    column_id: int
+    #: The sequence number after which no record has a value of the column.
+    through: int
+    purged_at: datetime
+    issued_at: datetime
+    #: The purge of events that the certificate covers; None if events of the log may show values.
+    events: Optional[EventPurge]
+    #: Where values may be that the certificate does not cover.
+    not_covered: List[str]
 
 
 class Tables:
@@ -590,6 +618,33 @@ class Table(Generic[R]):
         report = json.loads(self._handles.text("waxseal_table_purge_columns", self._owned.handle))
         return PurgeReport(**report)
 
+    def purge_events(self, name: str) -> EventPurge:
+        """Removes the values of a purged column from the store's log: of the last column of this name that was purged.
+        Events that show the values of records lose the column and name it as purged, and events of entries in its indexes
+        are removed. The log says so as `Registry.Rewrite` of the table's raw families. A certificate that is issued
+        afterwards covers the log. After an error or a crash, call it again. Raises InvalidArgument if the column is not
+        purged, NotFoundError if no column of the name was dropped.
+
+            people.drop_column("phone"); people.drop_column("phone"); people.purge_columns()
+            people.purge_events("phone")
+            assert people.certificate("phone").events
+        """
+        return _event_purge(self._json_of("waxseal_table_purge_events", name))
+
+    def certificate(self, name: str) -> Certificate:
+        """Erases what is left of a purged column outside of the table's files, and returns a certificate: of the last
+        column of this name that was purged. A certificate is issued once. Raises BusyError, which names the holder, if a
+        snapshot, a cursor, the change feed or a kept file may have values; InvalidArgument if the column is not purged;
+        NotFoundError if no column of the name was dropped."""
+        found = self._json_of("waxseal_table_certificate", name)
+        events = _event_purge(found["events"]) if found["events"] else None
+        times = {name: moment_of(found[name]) for name in ("purged_at", "issued_at")}
+        return Certificate(**{**found, **times, "events": events})
+
+    def _json_of(self, function: str, name: str) -> Any:
+        encoded = name.encode("utf-8")
+        return json.loads(self._handles.text(function, self._owned.handle, encoded, len(encoded)))
+
     def create_index(self, index: Index) -> None:
         """Adds an index, and builds it while reads and writes go on. After a crash, call it again. Raises ExistsError,
         also for rows that have the same values of a unique index."""
@@ -996,6 +1051,10 @@ class Transaction:
         if not self._owned.handle:
             raise self._handles.store_error(_abi.WAXSEAL_INVALID, "the transaction has ended")
         return self._owned.handle
+
+
+def _event_purge(found: Dict[str, int]) -> EventPurge:
+    return EventPurge(found["changed"], found["removed"], moment_of(found["ended_at"]))
 
 
 def _lines(replication: Mapping[str, Any]) -> str:

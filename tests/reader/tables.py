@@ -65,6 +65,21 @@ class Purged:
         c.finish()
 
 
+class PurgedEvents:
+    """The value of a record `e` of the catalogue."""
+
+    def __init__(self, record):
+        c = Cursor(record, "purge of events")
+        version(c)
+        self.changed, self.removed = c.varint(), c.varint()
+        ended = c.u8()
+        if ended > 1:
+            raise c.damage(f"truth value {ended}")
+        self.through = c.varint() if ended else None
+        self.ended_at = int.from_bytes(c.take(8), "little", signed=True) if ended else None
+        c.finish()
+
+
 class Keyspace:
     """A record `k` of the catalogue."""
 

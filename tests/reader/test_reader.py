@@ -941,6 +941,16 @@ class Tables(unittest.TestCase):
             with self.assertRaises(Damage):
                 tables.Purged(wrong)
 
+    def test_the_record_of_a_purge_of_events_is_read(self):
+        # The example of docs/format-tables.md, section 6.
+        record = bytes.fromhex("01 AC 02 02 01 AD 02 02 01 00 00 00 00 00 00")
+        events = tables.PurgedEvents(record)
+        self.assertEqual((events.changed, events.removed, events.through, events.ended_at), (300, 2, 301, 258))
+        self.assertIsNone(tables.PurgedEvents(record[:4] + b"\0").ended_at)
+        for wrong in record[:-1], record + b"\0", record[:4] + b"\2" + record[5:]:
+            with self.assertRaises(Damage):
+                tables.PurgedEvents(wrong)
+
     def test_the_record_of_a_keyspace_is_read(self):
         found = [tables.Keyspace(k, v) for k, v in self.families["waxseal_tables"] if k[:1] == b"k"]
         self.assertEqual([(one.name, one.replication) for one in found], [("empty", [("dc1", "3"), ("dc2", "2")])])

@@ -138,7 +138,7 @@ impl From<waxseal_table::Error> for Failure {
         use waxseal_table::ErrorKind;
         let exit = match error.kind() {
             ErrorKind::NotFound => Exit::NotFound,
-            ErrorKind::Exists => Exit::CheckFailed,
+            ErrorKind::Exists | ErrorKind::InUse => Exit::CheckFailed,
             ErrorKind::Invalid => Exit::Usage,
             ErrorKind::Corruption => Exit::Corruption,
             _ => Exit::Io,

@@ -113,6 +113,15 @@ pub(crate) enum TableVerb {
     Describe { name: String },
     /// Print the names of all tables, a line each.
     List,
+    /// Erase what is left of a purged column in the log and in old files, and print a certificate that no file of the store
+    /// has a value of it. Exit code 6 if something holds one, which the message names.
+    Certificate {
+        name: String,
+        column: String,
+        /// First remove its values from the events of the store's log, so that the certificate covers these.
+        #[arg(long)]
+        purge_events: bool,
+    },
     /// Create, change, rename, drop and list keyspaces. A keyspace also exists while it has a table.
     #[command(subcommand)]
     Keyspace(KeyspaceVerb),

@@ -164,7 +164,8 @@ struct ArrowArrayStream {
 #define WAXSEAL_CLOSED (-9)
 
 /**
- * Another thread is using this object, which only one thread at a time may use. Nothing was changed.
+ * Another thread is using this object, which only one thread at a time may use, and nothing was changed. Or a snapshot,
+ * a cursor or a file, which the message names, holds what the call would erase.
  */
 #define WAXSEAL_BUSY (-10)
 
@@ -8366,6 +8367,41 @@ int32_t waxseal_keyspace_drop(const waxseal_session_t *session,
  * `WAXSEAL_CORRUPTION`, `WAXSEAL_CLOSED`.
  */
 int32_t waxseal_keyspaces_json(const waxseal_session_t *session, waxseal_bytes_t **keyspaces, waxseal_error_t **error);
+
+/**
+ * Removes the values of a purged column from the store's log: of the last column of this name that was purged. Events
+ * that show the values of records lose the column and name it as purged, and events of entries in the column's indexes
+ * are removed. The log says so as `Registry.Rewrite` of the table's raw families. A certificate that is issued
+ * afterwards covers the log. `*report` is JSON: `changed` and `removed` are the numbers of events, `ended_at` is in
+ * microseconds since 1970.
+ *
+ * Thread-safe. On success the caller owns `*report` and frees it with `waxseal_bytes_destroy`. After an error or a
+ * crash, call it again. Errors: `WAXSEAL_INVALID` if no column of this name is purged, and in a store without a
+ * registry; `WAXSEAL_NO_SUCH_NAME` if none was dropped; `WAXSEAL_READ_ONLY`, `WAXSEAL_CORRUPTION`.
+ */
+int32_t waxseal_table_purge_events(waxseal_table_t *table,
+                                   const uint8_t *name,
+                                   size_t name_len,
+                                   waxseal_bytes_t **report,
+                                   waxseal_error_t **error);
+
+/**
+ * Erases what is left of a purged column outside of the table's files, and returns a certificate: of the last column
+ * of this name that was purged. `*certificate` is JSON: `table`, `column`, `column_id`, `through` (no record of a
+ * greater sequence number had a value), `purged_at` and `issued_at` (microseconds since 1970), `events` (the purge of
+ * events that the certificate covers, as `waxseal_table_purge_events` reports it, or null), and `not_covered`, a list
+ * of texts.
+ *
+ * Thread-safe. On success the caller owns `*certificate` and frees it with `waxseal_bytes_destroy`. Errors:
+ * `WAXSEAL_BUSY` if a snapshot, a cursor, the change feed or a file that is kept may have values, which the message
+ * names; `WAXSEAL_INVALID` if no column of this name is purged; `WAXSEAL_NO_SUCH_NAME` if none was dropped;
+ * `WAXSEAL_READ_ONLY`.
+ */
+int32_t waxseal_table_certificate(waxseal_table_t *table,
+                                  const uint8_t *name,
+                                  size_t name_len,
+                                  waxseal_bytes_t **certificate,
+                                  waxseal_error_t **error);
 
 #ifdef __cplusplus
 }  // extern "C"

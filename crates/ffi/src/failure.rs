@@ -37,7 +37,8 @@ pub const WAXSEAL_HALTED: i32 = -7;
 pub const WAXSEAL_FORMAT_TOO_NEW: i32 = -8;
 /// The store was closed, or the handle was destroyed.
 pub const WAXSEAL_CLOSED: i32 = -9;
-/// Another thread is using this object, which only one thread at a time may use. Nothing was changed.
+/// Another thread is using this object, which only one thread at a time may use, and nothing was changed. Or a snapshot,
+/// a cursor or a file, which the message names, holds what the call would erase.
 pub const WAXSEAL_BUSY: i32 = -10;
 /// Memory for the result cannot be allocated. Nothing was changed.
 pub const WAXSEAL_OUT_OF_MEMORY: i32 = -11;
@@ -181,6 +182,7 @@ fn table_status(error: &waxseal_table::Error) -> i32 {
         ErrorKind::Exists => WAXSEAL_EXISTS,
         ErrorKind::Invalid => WAXSEAL_INVALID,
         ErrorKind::Conflict => WAXSEAL_CONFLICT,
+        ErrorKind::InUse => WAXSEAL_BUSY,
         ErrorKind::ReadOnly => WAXSEAL_READ_ONLY,
         ErrorKind::Closed => WAXSEAL_CLOSED,
         ErrorKind::Interrupted => WAXSEAL_INTERRUPTED,

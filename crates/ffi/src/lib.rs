@@ -140,3 +140,4 @@ pub mod table_value;
 pub mod table_write;
 
 pub mod keyspaces;
+pub mod purges;

@@ -1,7 +1,8 @@
 //! The catalogue: which tables a store has, and their schemas. docs/format-tables.md, section 6.
 //!
 //! The first byte of a key says what the record is: `n` the id of a table's name, `t` the schema of a table, `h` an
-//! earlier or the present version of a schema, `p` a purged column, `k` a keyspace, `c` the counter of table ids.
+//! earlier or the present version of a schema, `p` a purged column, `e` the purge of its events, `k` a keyspace, `c` the
+//! counter of table ids.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -13,6 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::keyspace::Keyspace;
 use crate::packed::ColumnId;
 use crate::purged_column::PurgedColumn;
+use crate::purged_events::PurgedEvents;
 use crate::schema::{Column, ColumnState, TableName};
 use crate::schema_record::{TableId, TableRecord};
 
@@ -24,6 +26,7 @@ const NAME: u8 = b'n';
 const TABLE: u8 = b't';
 const HISTORY: u8 = b'h';
 const PURGED: u8 = b'p';
+const PURGED_EVENTS: u8 = b'e';
 const KEYSPACE: u8 = b'k';
 
 /// Reads and writes the catalogue's records.
@@ -244,6 +247,23 @@ impl Catalogue {
         rows.map(column).collect()
     }
 
+    /// Adds the record of a purge of a column's events to a batch.
+    pub(crate) fn put_purged_events(
+        &self,
+        batch: &mut Batch,
+        table: TableId,
+        column: ColumnId,
+        events: &PurgedEvents,
+    ) -> Result<()> {
+        batch.put(self.writable()?, purged_events_key(table, column), events.encode());
+        Ok(())
+    }
+
+    /// Returns the purge of a column's events.
+    pub(crate) fn purged_events(&self, table: TableId, column: ColumnId) -> Result<Option<PurgedEvents>> {
+        self.read(&purged_events_key(table, column), None)?.map(|record| PurgedEvents::decode(&record)).transpose()
+    }
+
     fn read(&self, key: &[u8], at: Option<&Snapshot>) -> Result<Option<Vec<u8>>> {
         let Some(family) = self.family() else { return Ok(None) };
         let found = match at {
@@ -321,6 +341,13 @@ fn purged_prefix(table: TableId) -> Vec<u8> {
     let mut prefix = vec![PURGED];
     put_id(&mut prefix, table);
     prefix
+}
+
+fn purged_events_key(table: TableId, column: ColumnId) -> Vec<u8> {
+    let mut key = vec![PURGED_EVENTS];
+    put_id(&mut key, table);
+    put_id(&mut key, column);
+    key
 }
 
 /// Appends an id in four bytes, most significant first.

@@ -2,11 +2,13 @@
 
 use std::fmt;
 
+use waxseal::env::lock;
 use waxseal::{Durability, OldestSeqnos};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::Layout;
 use crate::purged_column::PurgedColumn;
+use crate::purged_events::PurgedEvents;
 use crate::schema::{Column, ColumnState};
 use crate::table::Table;
 
@@ -16,9 +18,14 @@ const ATTEMPTS: u32 = 8;
 /// The pause after the first attempt. Each further pause is twice as long.
 const FIRST_PAUSE_NANOS: u64 = 1_000_000;
 
-/// What a certificate does not cover.
-const NOT_COVERED: [&str; 8] = [
-    "events of the store's log that show values",
+/// Places that a certificate covers only after a purge of events.
+const EVENTS: [&str; 1] = ["events of the store's log that show values"];
+
+/// Places in the log that no purge of events covers.
+const OTHER_EVENTS: [&str; 2] = ["events that programs have added to the store's log", "seals of records in events"];
+
+/// Places that no certificate covers.
+const NOT_COVERED: [&str; 7] = [
     "bounds of the ranges that repairs have marked as lost",
     "followers of the change feed",
     "backups",
@@ -28,12 +35,14 @@ const NOT_COVERED: [&str; 8] = [
     "disk blocks that the file system has freed",
 ];
 
-/// States that, when it was issued, no file of the store had a value of a dropped column: no table, blob file, segment of the log, ring, or
-/// file that waits for its removal, and that no snapshot, cursor or memtable held one. See [`Table::certificate`].
+/// States that, when it was issued, no file of the store had a value of a dropped column: no table, blob file, segment of
+/// the log, ring, or file that waits for its removal, and that no snapshot, cursor or memtable held one. See
+/// [`Table::certificate`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Certificate {
     table: String,
     purged: PurgedColumn,
+    events: Option<PurgedEvents>,
     issued_at: i64,
 }
 
@@ -68,9 +77,16 @@ impl Certificate {
         self.issued_at
     }
 
+    /// Returns the [purge of events](Table::purge_events) after which the certificate was issued: no event of the store's
+    /// log showed a value. `None` if events may show values.
+    pub fn events(&self) -> Option<&PurgedEvents> {
+        self.events.as_ref()
+    }
+
     /// Returns where values may be that the certificate does not cover.
-    pub fn not_covered() -> &'static [&'static str] {
-        &NOT_COVERED
+    pub fn not_covered(&self) -> Vec<&'static str> {
+        let of_log: &[&str] = if self.events.is_some() { &OTHER_EVENTS } else { &EVENTS };
+        of_log.iter().chain(&NOT_COVERED).copied().collect()
     }
 }
 
@@ -79,14 +95,19 @@ impl fmt::Display for Certificate {
         let (column, id, through) = (&self.purged.name, self.purged.id, self.purged.through);
         writeln!(f, "No file of the store had a value of the column {column:?} (id {id}) of {} then.", self.table)?;
         writeln!(f, "No record after the sequence number {through} had one.")?;
-        write!(f, "Not covered: {}.", NOT_COVERED.join(", "))
+        if let Some(events) = &self.events {
+            let (changed, removed) = (events.changed, events.removed);
+            writeln!(f, "No event of the store's log showed one: {changed} had lost it, {removed} were removed.")?;
+        }
+        write!(f, "Not covered: {}.", self.not_covered().join(", "))
     }
 }
 
 impl Table {
     /// Erases what is left of a purged column outside of the table's files, and returns a certificate of it: of the last
     /// column of this name that was purged. A certificate is issued once; later calls return the same one, and do not
-    /// look again. A repair from a backup, and an import of old files, may bring values back.
+    /// look again. It covers the events of the store's log if [`purge_events`](Table::purge_events) was called before, and
+    /// is issued again after that call. A repair from a backup, and an import of old files, may bring values back.
     ///
     /// Costs a flush and about six syncs, and a listing of the store's directory. Other threads may write meanwhile. Tries
     /// for a quarter of a second if a file is held.
@@ -115,47 +136,62 @@ impl Table {
     }
 
     fn try_certificate(&self, name: &str) -> Result<Certificate> {
+        let _one_at_a_time = lock(&self.state.purging);
         let catalogue = &self.state.store.catalogue;
-        let layout = self.state.layout()?;
-        let is_dropped = |column: &&Column| column.name == name && column.state != ColumnState::Active;
-        if let Some(column) = layout.record.schema.columns.iter().find(is_dropped) {
-            return Err(not_purged(column));
-        }
-        let all = catalogue.purged(self.state.id)?;
-        let purged = all.into_iter().rfind(|column| column.name == name).ok_or_else(|| never_purged(&layout, name))?;
+        let purged = self.purged_column(name)?;
+        let events = catalogue.purged_events(self.state.id, purged.id)?.filter(|events| events.end.is_some());
         let table = self.name();
         if let Some(issued_at) = purged.certified_at {
-            return Ok(Certificate { table, purged, issued_at });
+            return Ok(Certificate { table, purged, events, issued_at });
         }
-        self.erase(&purged)?;
+        self.erase(&purged, events.as_ref())?;
         let issued_at = self.now();
         let purged = PurgedColumn { certified_at: Some(issued_at), ..purged };
         let mut batch = self.session.batch();
         catalogue.put_purged(&mut batch, self.state.id, &purged)?;
         batch.describe_nothing().commit(Durability::Sync)?;
-        Ok(Certificate { table, purged, issued_at })
+        Ok(Certificate { table, purged, events, issued_at })
     }
 
-    /// Erases what the log and obsolete files have of a column. Errors: `InUse` if something is left.
-    fn erase(&self, purged: &PurgedColumn) -> Result<()> {
-        let db = self.db();
-        let mut holders = Vec::new();
+    /// Returns the last column of a name that was purged. Errors: `Invalid` if a column of the name is not purged;
+    /// `NotFound` if none was dropped.
+    pub(crate) fn purged_column(&self, name: &str) -> Result<PurgedColumn> {
+        let layout = self.state.layout()?;
+        let is_dropped = |column: &&Column| column.name == name && column.state != ColumnState::Active;
+        if let Some(column) = layout.record.schema.columns.iter().find(is_dropped) {
+            return Err(not_purged(column));
+        }
+        let all = self.state.store.catalogue.purged(self.state.id)?;
+        all.into_iter().rfind(|column| column.name == name).ok_or_else(|| never_purged(&layout, name))
+    }
+
+    /// Erases what the log and obsolete files have of a column, and of its events if these were purged. Errors: `InUse` if
+    /// something is left.
+    fn erase(&self, purged: &PurgedColumn, events: Option<&PurgedEvents>) -> Result<()> {
+        let (db, mut holders) = (self.db(), Vec::new());
+        let through =
+            events.and_then(|events| events.end).map_or(purged.through, |end| end.through.max(purged.through));
+        let is_in_events = || if events.is_some() { self.is_in_events(purged) } else { Ok(false) };
         for attempt in 0..ATTEMPTS {
             // A recovery writes tables before they have the functions that list their columns.
             if self.is_in_files(purged.id, &purged.indexes)? {
                 self.rewrite_files(purged.id, &purged.indexes)?;
             }
+            if is_in_events()? {
+                self.compact_events()?;
+            }
             db.erase_log()?;
             // Records move from memtables to tables and from there to obsolete files: the tables are searched in between.
             let before = db.oldest_seqnos()?;
             let is_in_files = self.is_in_files(purged.id, &purged.indexes)?;
+            let is_in_events = is_in_events()?;
             let left = [before, db.oldest_seqnos()?];
-            let holds =
-                |of: fn(&OldestSeqnos) -> Option<u64>| left.iter().filter_map(of).any(|seqno| seqno <= purged.through);
+            let holds = |of: fn(&OldestSeqnos) -> Option<u64>| left.iter().filter_map(of).any(|seqno| seqno <= through);
             // These pass: other writers flush, and the next attempt erases their log. A job that has ended may hold an
             // obsolete file for a moment.
             let passing = [
                 (is_in_files, "a table"),
+                (is_in_events, "an event of the log, or an older version of one"),
                 (holds(|oldest| oldest.memtables), "a memtable, or a cursor over one"),
                 (holds(|oldest| oldest.log), "the log"),
                 (

@@ -10,6 +10,8 @@ use crate::error::Result;
 use crate::keyspace::Keyspace;
 use crate::layout::Layout;
 use crate::packed::ColumnId;
+use crate::purged_column::PurgedColumn;
+use crate::purged_events::PurgedEvents;
 use crate::schema::{Column, ColumnState};
 use crate::schema_record::TableRecord;
 use crate::value::Value;
@@ -112,6 +114,27 @@ pub(crate) fn describe_change(batch: &mut Batch, before: &TableRecord, next: &Ta
     for column in before.schema.columns.iter().filter(|column| !new.contains_key(&column.id)) {
         batch.describe(target(), Operation::TABLE_ALTER_DROP, of(column).with(Field::ColumnState(PURGED)));
     }
+}
+
+/// Describes a purge of the events that show values of a purged column.
+pub(crate) fn describe_event_purge(
+    batch: &mut Batch,
+    table: &TableRecord,
+    column: &PurgedColumn,
+    events: &PurgedEvents,
+) {
+    let setting = |name: &str, number: u64| Field::Setting((name.to_owned(), number.to_string()));
+    let counts =
+        Payload::new().with(setting("events_changed", events.changed)).with(setting("events_removed", events.removed));
+    batch.describe(Target::Table(table_name(table)), Operation::TABLE_ALTER_DROP, as_purged(counts, column));
+}
+
+/// Adds a column to a payload, as purged.
+pub(crate) fn as_purged(payload: Payload, column: &PurgedColumn) -> Payload {
+    payload
+        .with(Field::Column(column.name.clone()))
+        .with(Field::ColumnId(u64::from(column.id)))
+        .with(Field::ColumnState(PURGED))
 }
 
 /// Describes an operation on a keyspace. The event has its replication map.

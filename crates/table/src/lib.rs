@@ -36,7 +36,7 @@
 //! targets                    tables as targets of the registry
 //! transaction                rows of several tables
 //! arrow_rows                 rows as Arrow record batches
-//! purge, certificate         purge of dropped columns; the proof that no value is left
+//! purge, event_purge, certificate  purge of dropped columns and of events; the proof that no value is left
 //! select, indexes            reads of many rows; build and verify indexes
 //! passes                     passes over all rows
 //! table                      writes and reads of single rows
@@ -52,7 +52,8 @@
 //! layout                     rows as records
 //! conditions                 conditions as text
 //! filter, selection          conditions; columns that are read
-//! schema_record, alteration, purged_column, keyspace  schemas, purged columns and keyspaces as bytes; changes of schemas
+//! schema_record, alteration, purged_column, purged_events, keyspace  schemas, purges and keyspaces as bytes; changes of
+//!                            schemas
 //! json_rows, typed_row       rows as JSON and as structs
 //! schema, row, changes, key_values   what callers write
 //! index                      definitions and entries of indexes
@@ -75,6 +76,7 @@ mod codec;
 mod conditions;
 mod decimal;
 mod error;
+mod event_purge;
 mod events;
 mod filter;
 mod floats;
@@ -94,6 +96,7 @@ mod packed;
 mod passes;
 mod purge;
 mod purged_column;
+mod purged_events;
 mod row;
 mod row_functions;
 mod row_reader;
@@ -133,6 +136,7 @@ pub use key_values::{IntoKey, IntoKeyRange};
 pub use keyspace::{Keyspace, MAX_REPLICATION};
 pub use purge::PurgeReport;
 pub use purged_column::PurgedColumn;
+pub use purged_events::PurgedEvents;
 pub use row::{GroupEntry, Row};
 pub use rows::Rows;
 pub use schema::{

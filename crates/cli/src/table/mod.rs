@@ -2,10 +2,12 @@
 //!
 //! [`define`] creates, changes and drops tables, [`describe`] prints them, [`row`] reads and changes single rows,
 //! [`select`] prints many, which [`grid`] aligns, [`import`] and [`export`] move rows in and out, [`integrity`] checks
-//! and repairs indexes, and [`keyspaces`] creates, changes and drops keyspaces.
+//! and repairs indexes, [`keyspaces`] creates, changes and drops keyspaces, and [`certificate`] proves that a column is
+//! gone.
 
 #[cfg(feature = "arrow")]
 mod batches;
+mod certificate;
 mod define;
 mod describe;
 mod empty_fields;
@@ -57,6 +59,9 @@ pub(crate) fn run(args: &Args, verb: &TableVerb, output: &mut Output) -> Result<
         }
         TableVerb::Describe { name } => describe::describe(args, name, output),
         TableVerb::List => describe::list(args, output),
+        TableVerb::Certificate { name, column, purge_events } => {
+            certificate::run(args, (name, column), *purge_events, output)
+        }
         TableVerb::Keyspace(verb) => keyspaces::run(args, verb, output),
         TableVerb::Verify { name } => integrity::verify(args, name.as_deref(), output),
         TableVerb::Repair { name } => integrity::repair(args, name.as_deref(), output),

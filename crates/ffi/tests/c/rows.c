@@ -262,6 +262,11 @@ static void rows_are_changed(void) {
     end(db, table);
 }
 
+static bool begins(waxseal_slice_t text, const char *words) {
+    size_t length = strlen(words);
+    return text.len >= length && memcmp(text.data, words, length) == 0;
+}
+
 static void schemas_are_described_and_changed(void) {
     static const waxseal_table_column_t columns[] = {
         KEY("volume", WAXSEAL_TYPE_TEXT, WAXSEAL_ROLE_PARTITION),
@@ -345,6 +350,17 @@ static void schemas_are_described_and_changed(void) {
     CHECK_OK(waxseal_table_purge_columns(table, &bytes, &error));
     CHECK_BYTES("{\"columns\":[\"remark\"],\"held\":[],\"files\":0}", waxseal_bytes_slice(bytes));
     CHECK_OK(waxseal_bytes_destroy(bytes));
+    CHECK_OK(waxseal_snapshot_create(db, &snapshot, &error));
+    CHECK_OK(waxseal_table_purge_events(table, LIT("remark"), &bytes, &error));
+    CHECK(begins(waxseal_bytes_slice(bytes), "{\"changed\":0,\"removed\":0,\"ended_at\":"));
+    CHECK_OK(waxseal_bytes_destroy(bytes));
+    CHECK_FAILS(WAXSEAL_BUSY, waxseal_table_certificate(table, LIT("remark"), &bytes, &error));
+    CHECK_OK(waxseal_snapshot_destroy(snapshot));
+    CHECK_OK(waxseal_table_certificate(table, LIT("remark"), &bytes, &error));
+    CHECK(begins(waxseal_bytes_slice(bytes), "{\"table\":\"corpus.volumes\",\"column\":\"remark\",\"column_id\":"));
+    CHECK_OK(waxseal_bytes_destroy(bytes));
+    CHECK_FAILS(WAXSEAL_NO_SUCH_NAME, waxseal_table_certificate(table, LIT("none"), &bytes, &error));
+    CHECK_FAILS(WAXSEAL_NO_SUCH_NAME, waxseal_table_purge_events(table, LIT("none"), &bytes, &error));
     CHECK_OK(waxseal_table_describe(table, 1, &description, &error));
     CHECK_OK(waxseal_table_description_destroy(description));
     CHECK(waxseal_table_description_schema(description) == NULL);

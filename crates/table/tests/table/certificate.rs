@@ -5,9 +5,9 @@ use std::path::Path;
 use waxseal::{Db, Settings};
 use waxseal_table::{Alteration, Certificate, Changes, ColumnType, ErrorKind, Index, Row, Schema, Table, Tables};
 
-const SECRET: &str = "4M9-qXz7-pw";
+pub(crate) const SECRET: &str = "4M9-qXz7-pw";
 
-fn open(path: &Path) -> Tables {
+pub(crate) fn open(path: &Path) -> Tables {
     let small = |settings: &mut Settings| {
         settings.memtable_bytes = 64 * 1024;
         settings.segment_bytes = 64 * 1024;
@@ -19,7 +19,7 @@ fn open(path: &Path) -> Tables {
 
 /// Returns the files of a store that hold the secret. The store may remove a file meanwhile.
 #[expect(clippy::disallowed_methods, reason = "the bytes of the store's own files")]
-fn leaking(path: &Path) -> Vec<String> {
+pub(crate) fn leaking(path: &Path) -> Vec<String> {
     let holds = |file: &Path| match std::fs::read(file) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
         bytes => bytes.unwrap().windows(SECRET.len()).any(|bytes| bytes == SECRET.as_bytes()),

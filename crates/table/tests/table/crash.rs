@@ -1,8 +1,12 @@
 //! A crash at every step of every operation. Afterwards each operation is done or not done.
 
 use waxseal::Db;
+use waxseal::registry::{Mode, RegisterOptions, Target, Values};
 use waxseal_lsm::env::sim::{Crash, Loss, SimFs};
-use waxseal_table::{Alteration, Changes, ColumnState, ColumnType, ErrorKind, Result, Row, Tables};
+use waxseal_table::{
+    Alteration, Certificate, Changes, ColumnState, ColumnType, ErrorKind, Index, PurgedEvents, Result, Row, Schema,
+    Table, Tables,
+};
 
 use crate::store::{book, books, volumes};
 
@@ -91,19 +95,81 @@ fn finish_purge(tables: &Tables, disk: &SimFs, step: u64) {
         assert_eq!((report.columns, report.held), (vec!["title".to_owned()], vec![]), "step {step}");
         assert_eq!(table.schema().unwrap().dropped_columns().count(), 0);
     }
-    if table.purged_columns().unwrap().is_empty() {
-        return;
+    if !table.purged_columns().unwrap().is_empty() {
+        certify(&table, disk, step);
     }
+}
+
+/// Issues a certificate, which is true afterwards.
+fn certify(table: &Table, disk: &SimFs, step: u64) -> Certificate {
     let set_aside: Vec<String> = disk.files("/store").into_iter().filter(|name| name.ends_with(".cut")).collect();
     if table.purged_columns().unwrap()[0].certified_at().is_none() && !set_aside.is_empty() {
         let error = table.certificate("title").unwrap_err();
         assert!(error.kind() == ErrorKind::InUse && error.to_string().contains(".cut"), "step {step}: {error}");
         set_aside.iter().for_each(|name| disk.delete(std::path::Path::new("/store").join(name)).unwrap());
     }
-    table.certificate("title").unwrap_or_else(|error| panic!("step {step}: {error}"));
+    let certificate = table.certificate("title").unwrap_or_else(|error| panic!("step {step}: {error}"));
     for name in disk.files("/store") {
         let bytes = disk.read_all(std::path::Path::new("/store").join(&name)).unwrap();
         assert!(!bytes.windows(TITLE.len()).any(|window| window == TITLE.as_bytes()), "step {step}: {name}");
+    }
+    certificate
+}
+
+/// Returns a disk with a table whose column `title` is purged, and whose events show its values.
+fn with_events() -> SimFs {
+    let disk = SimFs::new(11);
+    let tables = open(&disk).unwrap();
+    let schema = ["title", "note"]
+        .into_iter()
+        .fold(Schema::new().partition_key("id", ColumnType::I32), |schema, name| schema.column(name, ColumnType::Text));
+    let table = tables.create("corpus.volumes", schema.index(Index::on("by_title", ["title"]))).unwrap();
+    for (family, mode) in [("waxseal_tables-1-rows", Mode::Sync), ("waxseal_tables-1-indexes", Mode::Deferred)] {
+        let values = if mode == Mode::Sync { Values::OldNew } else { Values::New };
+        let options = RegisterOptions { mode, values, ..RegisterOptions::suited(&Target::family(family), None) };
+        tables.db().registry().register_with(family, "*", options).unwrap();
+    }
+    for id in 0..3 {
+        table.insert(Row::new().with("id", id).with("title", format!("{TITLE}{id}")).with("note", "n")).unwrap();
+    }
+    table.update(1, Changes::new().set("note", "later")).unwrap();
+    table.delete(2).unwrap();
+    (0..2).for_each(|_| table.drop_column("title").unwrap());
+    assert_eq!(table.purge_columns().unwrap().columns, ["title"]);
+    drop((table, tables));
+    disk.settle();
+    disk.reboot(Crash::Process);
+    disk
+}
+
+#[test]
+fn a_purge_of_events_is_ended_after_a_crash_at_any_step() {
+    let base = with_events();
+    let disk = base.fork();
+    let first = disk.steps();
+    let purge = |tables: &Tables| -> Result<PurgedEvents> {
+        let table = tables.table("corpus.volumes")?;
+        let events = table.purge_events("title")?;
+        table.certificate("title")?;
+        Ok(events)
+    };
+    let whole = purge(&open(&disk).unwrap()).unwrap();
+    // Three rows were inserted with their entries; an update and a delete have the record before, and a delete an entry.
+    assert_eq!((whole.changed(), whole.removed()), (5, 4));
+    let steps: Vec<u64> = disk.changing_steps().into_iter().filter(|step| *step >= first).collect();
+    assert!(steps.len() > 20, "{} steps", steps.len());
+    for (number, step) in steps.into_iter().enumerate() {
+        let losses = [Crash::Process, Crash::Machine(Loss::DurableOnly), Crash::Machine(Loss::Random { seed: step })];
+        let crash = losses[number % losses.len()];
+        let disk = base.fork();
+        disk.crash_at(step);
+        let _ = open(&disk).and_then(|tables| purge(&tables));
+        disk.reboot(crash);
+        let tables = open(&disk).unwrap();
+        let table = tables.table("corpus.volumes").unwrap();
+        let events = table.purge_events("title").unwrap_or_else(|error| panic!("step {step}, {crash:?}: {error}"));
+        assert_eq!((events.changed(), events.removed()), (5, 4), "step {step}, {crash:?}");
+        assert_eq!(certify(&table, &disk, step).events(), Some(&events), "step {step}, {crash:?}");
     }
 }
 

@@ -7,6 +7,7 @@ mod certificate;
 mod changes;
 mod crash;
 mod damage;
+mod event_purge;
 mod events;
 mod expiry;
 mod golden;
