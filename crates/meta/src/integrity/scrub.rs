@@ -15,7 +15,7 @@ use super::repair::{Ended, repair_table};
 use super::report::{Report, Token, Visited};
 use super::table_queue::{TableQueue, TableStep};
 use super::values::{Which, values_are_whole};
-use super::verify::look_at;
+use super::verify::{is_same_ledger, look_at};
 
 /// The longest sleep, which bounds the delay until a scrub notices that it should end.
 const NAP_NANOS: u64 = 100_000_000;
@@ -126,9 +126,7 @@ fn scrub_table(
                 return Ok(Some((block + 1, ledger)));
             }
         }
-        let kept = table.meta().ledger;
-        let same = ledger == kept || !kept.has_sums() && ledger.counts() == kept.counts();
-        clean &= same;
+        clean &= is_same_ledger(db, &ledger, &table.meta().ledger);
         if clean {
             // A table's values are checked without interruption by the byte limit, which applies after them. If the
             // caller ends the pass, it stops at once.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use waxseal::env::{Fs, MemoryFs, Open};
 use waxseal::{
-    Builder, CfOptions, ColumnFamily, Compression, Db, Durability, ErrorKind, Order, Result, Seal, Slice, Verify,
-    VerifyOptions, WriteOptions,
+    Builder, CfOptions, ColumnFamily, Compression, Db, Durability, ErrorKind, Order, RepairOptions, Result,
+    ScrubOptions, Seal, Slice, Verify, VerifyOptions, WriteOptions,
 };
 use waxseal_testing::store::Backwards;
 
@@ -180,6 +180,25 @@ fn a_plain_node_carries_the_seals_of_a_sealed_store() -> Result<()> {
     let counts = db.seals().unwrap();
     assert_eq!(counts.adopted + counts.unsealed, 90, "{counts:?}");
     assert_eq!(sealed_among(&cf, "plain", 310..400)? as u64, counts.adopted);
+    Ok(())
+}
+
+#[test]
+fn a_plain_node_takes_no_sealed_store_for_damaged() -> Result<()> {
+    let shelf = Shelf::new();
+    let db = shelf.builder().open()?;
+    fill(&db.column_family("default")?, "sealed", 0..100)?;
+    db.flush()?;
+    db.close()?;
+    let db = shelf.builder().plain().open()?;
+    for report in
+        [db.verify(VerifyOptions::default())?, db.scrub(ScrubOptions::default())?, db.repair(RepairOptions::default())?]
+    {
+        assert!(report.damage.is_empty(), "{report}");
+    }
+    db.close()?;
+    let cf = shelf.builder().open()?.column_family("default")?;
+    assert_eq!(sealed_among(&cf, "sealed", 0..100)?, 100);
     Ok(())
 }
 
