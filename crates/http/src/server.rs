@@ -372,6 +372,25 @@ mod tests {
     }
 
     #[test]
+    fn a_destination_is_a_path_of_this_server() {
+        let files = FileStore::open(&waxseal::Db::memory().unwrap(), "files").unwrap();
+        files.write("file", "content").unwrap();
+        let copy = |destination: &str| status(&files, "COPY /file", &format!("destination: {destination}\r\n"), b"");
+        for (destination, expected) in [
+            ("http://other.example/a", "502"),
+            ("ftp://x/b", "502"),
+            ("/c?v=1", "400"),
+            ("/d#e", "400"),
+            ("/f%3Fv=1", "204"),
+            ("http://X/g", "204"),
+        ] {
+            assert_eq!(copy(destination), expected, "{destination}");
+        }
+        let names: Vec<_> = files.list("").unwrap().map(|entry| entry.unwrap().name).collect();
+        assert_eq!(names, [&b"f?v=1"[..], b"file", b"g"]);
+    }
+
+    #[test]
     fn a_loopback_listener_has_no_other_name() {
         let files = FileStore::open(&waxseal::Db::memory().unwrap(), "files").unwrap();
         for path in ["/", "/metrics"] {

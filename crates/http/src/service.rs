@@ -338,11 +338,7 @@ impl Service {
 
     async fn copy_or_move(&self, method: &str, from: Vec<u8>, headers: &HeaderMap) -> Outcome<Response<Body>> {
         let destination = text(headers, "destination").ok_or("the header Destination is missing")?;
-        let destination = match destination.split_once("://") {
-            Some((_, rest)) if !destination.starts_with('/') => rest.find('/').map_or("/", |at| &rest[at..]),
-            _ => destination,
-        };
-        let to = path_of(destination)?;
+        let to = path_of(destination_path(destination, text(headers, HOST.as_str()))?)?;
         let (is_copy, may_replace) = (method == "COPY", text(headers, "overwrite") != Some("F"));
         let files = self.files.clone();
         done(
@@ -446,6 +442,24 @@ enum Found {
 fn path_of(url: &str) -> Outcome<Vec<u8>> {
     let path = url_path::decode(url).ok_or("the path has an escape that is none, or a slash in a name")?;
     Ok(path.strip_prefix(b"/").map(<[u8]>::to_vec).unwrap_or(path))
+}
+
+/// Returns the path of a header `Destination`: a path, or a URL of this server.
+fn destination_path<'a>(destination: &'a str, host: Option<&str>) -> Outcome<&'a str> {
+    if destination.contains(['?', '#']) {
+        return Err("the header Destination has a query or a fragment: escape the character in a path".into());
+    }
+    match destination.split_once("://") {
+        Some((scheme, rest)) if !destination.starts_with('/') => {
+            let (own, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+            let is_http = ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
+            match is_http && host.is_some_and(|host| host.eq_ignore_ascii_case(own)) {
+                true => Ok(if path.is_empty() { "/" } else { path }),
+                false => Err(Failure::new(StatusCode::BAD_GATEWAY, "the header Destination names another server")),
+            }
+        }
+        _ => Ok(destination),
+    }
 }
 
 /// Returns the attributes of what a request replaces. A damaged entry counts as none, as for a write.
