@@ -639,6 +639,15 @@ def test_arrow_columns_that_can_lose_anything_are_refused(tables):
     assert table.from_arrow(pa.table({"key": keys, "list": lists})[1:]) == 3
     assert [row.get("list") for row in table] == [[2], [3, 4], None]
     table.truncate()
+    for of in (pa.list_view(pa.int32()), pa.large_list_view(pa.int32())):
+        views = pa.array([[9], [1, 2], None, [3]], of)
+        assert table.from_arrow(pa.table({"key": keys, "list": views})[1:]) == 3
+        assert [row.get("list") for row in table] == [[1, 2], None, [3]]
+        table.truncate()
+    table.truncate()
+    twice = pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array([5, None], pa.int32()))
+    with pytest.raises(ValueError, match="of the key"):
+        table.from_arrow(pa.table({"key": twice}))
     masked = pa.LargeListArray.from_arrays([0, 2, 3], pa.array([1, None, 3], pa.int32()), mask=pa.array([True, False]))
     assert table.from_arrow(pa.table({"key": keys[:2], "list": masked})) == 2
     assert [row.get("list") for row in table] == [None, [3]]

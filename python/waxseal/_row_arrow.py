@@ -7,6 +7,7 @@ extension types, so that a table is made again from Arrow or Parquet with the sa
 from __future__ import annotations
 
 import importlib
+from itertools import accumulate
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Set
 from uuid import UUID
 
@@ -163,11 +164,16 @@ def _rows(pa: Any, source: Any, types: Mapping[str, ColumnType], key: Set[str]) 
     names = source.schema.names
     for batch in source:
         for name in names:
-            if name in key and batch.column(name).null_count:
+            if name in key and _null_count(pa, batch.column(name)):
                 raise ValueError(f"column {name!r} is of the key, and has a null")
         columns = [_objects(pa, batch.column(at), name, types[name]) for at, name in enumerate(names)]
         for values in zip(*columns):
             yield {name: value for name, value in zip(names, values) if value is not None}
+
+
+def _null_count(pa: Any, array: Any) -> int:
+    # A dictionary counts the nulls of its indices alone, and not those of its values.
+    return int((array.dictionary_decode() if pa.types.is_dictionary(array.type) else array).null_count)
 
 
 def _objects(pa: Any, array: Any, name: str, type_: ColumnType) -> List[Any]:
@@ -189,13 +195,11 @@ def _objects(pa: Any, array: Any, name: str, type_: ColumnType) -> List[Any]:
 
 def _lists(pa: Any, array: Any, name: str, of: ColumnType) -> List[Any]:
     """Returns the lists of an array. Of a slice it converts only the slice's elements."""
-    if not pa.types.is_large_list(array.type):
-        array = array.cast(pa.large_list(array.type.value_field))
-    offsets = array.offsets.to_pylist() or [0]
-    first = offsets[0]
-    items = _objects(pa, array.values.slice(first, offsets[-1] - first), name, of)
+    # A cast of a list view into a list returns empty lists.
+    items = _objects(pa, array.flatten(), name, of)
+    lengths = [length or 0 for length in importlib.import_module("pyarrow.compute").list_value_length(array).to_pylist()]
+    ends = [0, *accumulate(lengths)]
     are_valid = array.is_valid().to_pylist()
-    ends = [offset - first for offset in offsets]
     lists = [items[ends[at] : ends[at + 1]] if valid else None for at, valid in enumerate(are_valid)]
     if any(item is None for one in lists for item in one or ()):
         raise ValueError(f"column {name!r}: a list has no nulls")
