@@ -206,7 +206,7 @@ impl<'a> LogReader<'a> {
     pub(crate) fn latest(&self, query: &Query) -> Result<Option<Event>> {
         let unstored = match &query.target {
             Target::Key { family, key } => match self.db.family(family) {
-                Some(of) => Some(pending::of_key(self.db, &of, key, self.at(), self.making)?),
+                Some(of) => unless_dropped(&of, pending::of_key(self.db, &of, key, self.at(), self.making))?,
                 None => None,
             },
             Target::TableFile(_) | Target::Engine(_) => Some(self.engine_log(Some(&query.target))?),
@@ -292,7 +292,8 @@ impl<'a> LogReader<'a> {
         match target {
             Target::Key { family, key } => {
                 if let Some(family) = db.family(family) {
-                    sources.push(Box::new(pending::of_key(db, &family, key, self.at(), making)?));
+                    let rows = unless_dropped(&family, pending::of_key(db, &family, key, self.at(), making))?;
+                    sources.extend(rows.map(|rows| Box::new(rows) as Box<dyn LogRows>));
                 }
             }
             Target::Family(_) | Target::Cluster => {
@@ -304,10 +305,11 @@ impl<'a> LogReader<'a> {
                     if is_system_name(family.name()) {
                         continue;
                     }
-                    match family.order().is_bytewise() {
-                        true => sources.push(Box::new(PendingRows::new(db, &family, self.at(), making)?)),
-                        false => sources.push(Box::new(pending::of_family(db, &family, self.at(), making)?)),
-                    }
+                    let rows: Result<Box<dyn LogRows + 'a>> = match family.order().is_bytewise() {
+                        true => PendingRows::new(db, &family, self.at(), making).map(|rows| Box::new(rows) as _),
+                        false => pending::of_family(db, &family, self.at(), making).map(|rows| Box::new(rows) as _),
+                    };
+                    sources.extend(unless_dropped(&family, rows)?);
                 }
             }
             _ => {}
@@ -418,6 +420,15 @@ impl<'a> LogReader<'a> {
             keeps = record.seqno == of.seqno && stamp.is_some_and(is_emitted);
         })?;
         Ok(keeps)
+    }
+}
+
+/// Returns the events of a family that are not rows yet; `None` if the family was dropped since it was found. Its drop has
+/// made rows of them.
+fn unless_dropped<T>(family: &Family, events: Result<T>) -> Result<Option<T>> {
+    match events {
+        Err(_) if family.is_dropped() => Ok(None),
+        events => events.map(Some),
     }
 }
 
