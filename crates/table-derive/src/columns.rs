@@ -5,22 +5,27 @@ use std::collections::HashSet;
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::ext::IdentExt;
-use syn::{Data, DeriveInput, Error, Field, Fields, GenericArgument, Ident, LitStr, PathArguments, Result, Type};
+use syn::{Data, DeriveInput, Error, Field, Fields, Ident, LitStr, Result, Type};
 
 use crate::attributes::{ColumnAttributes, RowAttributes};
 
 /// A field, as a column.
 pub(crate) struct ColumnField<'a> {
     pub(crate) field: &'a Ident,
-    /// The type of the field.
+    /// The type of the field, which may be an alias: only its trait tells an `Option`, a list and a decimal.
     pub(crate) declared: &'a Type,
-    /// The type of the value: without its `Option`, if the column may be null.
-    pub(crate) value: &'a Type,
     pub(crate) name: String,
     pub(crate) key: KeyPlace,
     pub(crate) group: Option<String>,
     /// The type of the column, if it is not that of its Rust type.
-    pub(crate) column_type: Option<TokenStream>,
+    pub(crate) column_type: Option<NamedType>,
+}
+
+/// A type of columns that an attribute names.
+pub(crate) struct NamedType {
+    pub(crate) column_type: TokenStream,
+    /// The function that refuses fields of other Rust types.
+    pub(crate) check: TokenStream,
 }
 
 /// Where a column is in the key.
@@ -68,62 +73,34 @@ fn column_of(field: &Field) -> Result<ColumnField<'_>> {
     if attributes.is_descending && !attributes.is_clustering_key {
         return wrong("descending is for a clustering_key");
     }
-    let inner = inside_option(&field.ty);
-    if key != KeyPlace::None && inner.is_some() {
-        return wrong("a column of the key is never null: it is no Option");
-    }
     if key != KeyPlace::None && attributes.group.is_some() {
         return wrong("a column of the key is in no group");
     }
-    let value = inner.unwrap_or(&field.ty);
-    if attributes.ty.is_none() && is_named(value, "Decimal") {
-        return wrong("a decimal has its digits in an attribute: #[column(type = \"decimal(9, 2)\")]");
+    if key != KeyPlace::None && attributes.ty.as_ref().is_some_and(|ty| ty.value().trim() == "json") {
+        return wrong("a column of the key is no JSON document");
     }
-    let column_type = attributes.ty.map(|ty| column_type(&ty, value)).transpose()?;
+    let column_type = attributes.ty.map(|ty| column_type(&ty)).transpose()?;
     let name = attributes.name.map_or_else(|| ident.unraw().to_string(), |name| name.value());
     let group = attributes.group.map(|group| group.value());
-    Ok(ColumnField { field: ident, declared: &field.ty, value, name, key, group, column_type })
+    Ok(ColumnField { field: ident, declared: &field.ty, name, key, group, column_type })
 }
 
-/// Returns the type inside an `Option`.
-fn inside_option(ty: &Type) -> Option<&Type> {
-    let Type::Path(path) = ty else { return None };
-    let last = path.path.segments.last().filter(|last| last.ident == "Option")?;
-    let PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
-    match arguments.args.first()? {
-        GenericArgument::Type(inner) => Some(inner),
-        _ => None,
-    }
-}
-
-/// Returns true for a type of this name, whatever its path.
-fn is_named(ty: &Type, name: &str) -> bool {
-    matches!(ty, Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == name))
-}
-
-/// Returns the type of a column that its attribute names. Errors: for other types, and for a field that does not hold the
-/// values of the type.
-fn column_type(named: &LitStr, value: &Type) -> Result<TokenStream> {
-    let wrong = |what: &str| Err(Error::new(named.span(), what));
-    let is_rust = |name: &str| is_named(value, name);
-    match named.value().trim() {
-        "date" if is_rust("i32") => Ok(quote!(::waxseal_table::ColumnType::Date)),
-        "date" => wrong("a date is an i32: days since 1970"),
-        "timestamp" if is_rust("i64") => Ok(quote!(::waxseal_table::ColumnType::Timestamp)),
-        "timestamp" => wrong("a timestamp is an i64: microseconds since 1970"),
-        "json" if is_rust("String") => Ok(quote!(::waxseal_table::ColumnType::Json)),
-        "json" => wrong("a JSON document is a String"),
-        text => match decimal(text) {
-            Some((precision, scale)) if is_rust("Decimal") => {
-                Ok(quote!(::waxseal_table::ColumnType::Decimal { precision: #precision, scale: #scale }))
-            }
-            Some(_) => wrong("a decimal is a waxseal_table::Decimal"),
-            None => wrong(
-                "one of \"date\", \"timestamp\", \"json\", \"decimal(PRECISION, SCALE)\" with 1 to 38 digits is expected: \
-                 other types are those of the field",
-            ),
-        },
-    }
+/// Returns the type of a column that its attribute names. Errors: for other types.
+fn column_type(named: &LitStr) -> Result<NamedType> {
+    let (column_type, check) = match named.value().trim() {
+        "date" => (quote!(Date), quote!(check_date)),
+        "timestamp" => (quote!(Timestamp), quote!(check_timestamp)),
+        "json" => (quote!(Json), quote!(check_json)),
+        text => {
+            let (precision, scale) = decimal(text).ok_or_else(|| {
+                let known = "one of \"date\", \"timestamp\", \"json\", \"decimal(PRECISION, SCALE)\" with 1 to 38 digits is \
+                             expected: other types are those of the field";
+                Error::new(named.span(), known)
+            })?;
+            (quote!(Decimal { precision: #precision, scale: #scale }), quote!(check_decimal))
+        }
+    };
+    Ok(NamedType { column_type: quote!(::waxseal_table::ColumnType::#column_type), check })
 }
 
 /// Parses `decimal(9, 2)`. `None` for other text, and for a decimal that no column can have.

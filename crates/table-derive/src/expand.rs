@@ -1,7 +1,8 @@
 //! The implementation that the macro writes.
 
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
 use syn::{DeriveInput, Result};
 
 use crate::attributes::{IndexAttribute, RowAttributes};
@@ -14,8 +15,10 @@ pub(crate) fn row(input: &DeriveInput) -> Result<TokenStream> {
     let own = &input.ident;
     let (declared, indexes) = (columns.iter().map(declaration), attributes.indexes.iter().map(index));
     let hashed = attributes.is_hashed.then(|| quote!(.hashed()));
-    let (sets, reads) = (columns.iter().map(set), columns.iter().map(read));
+    let (values, reads, checks) = (columns.iter().map(value), columns.iter().map(read), columns.iter().map(check));
     Ok(quote! {
+        #(#checks)*
+
         #[automatically_derived]
         impl ::waxseal_table::TypedRow for #own {
             fn schema() -> ::waxseal_table::Schema {
@@ -23,12 +26,11 @@ pub(crate) fn row(input: &DeriveInput) -> Result<TokenStream> {
             }
 
             fn into_row(self) -> ::waxseal_table::Row {
-                let mut row = ::waxseal_table::Row::new();
-                #(#sets)*
-                row
+                ::waxseal_table::derive_support::row([#(#values),*])
             }
 
             fn from_row(row: &::waxseal_table::Row) -> ::waxseal_table::Result<Self> {
+                let mut fields = ::waxseal_table::derive_support::Fields::of(row);
                 ::core::result::Result::Ok(Self { #(#reads),* })
             }
         }
@@ -44,10 +46,10 @@ pub(crate) fn row(input: &DeriveInput) -> Result<TokenStream> {
 
 /// Returns the call that adds a column to the schema.
 fn declaration(column: &ColumnField<'_>) -> TokenStream {
-    let (name, value) = (&column.name, column.value);
+    let (name, declared) = (&column.name, column.declared);
     let ty = match &column.column_type {
-        Some(ty) => quote!(#ty),
-        None => quote!(<#value as ::waxseal_table::ColumnValue>::column_type()),
+        Some(named) => named.column_type.clone(),
+        None => quote!(<#declared as ::waxseal_table::ColumnValue>::column_type()),
     };
     match (column.key, &column.group) {
         (KeyPlace::Partition, _) => quote!(.partition_key(#name, #ty)),
@@ -68,20 +70,40 @@ fn index(index: &IndexAttribute) -> TokenStream {
     quote!(.index(::waxseal_table::Index::on(#name, [""; 0]) #(#columns)* #unique))
 }
 
-/// Returns the statement that sets a column of the row.
-fn set(column: &ColumnField<'_>) -> TokenStream {
+/// Returns the checks of the type of a field, which fail when they are compiled.
+fn check(column: &ColumnField<'_>) -> TokenStream {
+    let declared = column.declared;
+    let of_type = match &column.column_type {
+        Some(named) => named.check.clone(),
+        None => quote!(check_plain),
+    };
+    let of_place = match column.key {
+        KeyPlace::None => quote!(check_column),
+        KeyPlace::Partition | KeyPlace::Clustering { .. } => quote!(check_key),
+    };
+    quote_spanned! { declared.span() =>
+        const _: () = ::waxseal_table::derive_support::#of_place::<#declared>();
+        const _: () = ::waxseal_table::derive_support::#of_type::<#declared>();
+    }
+}
+
+/// Returns the expression of a column of the row: name and value.
+fn value(column: &ColumnField<'_>) -> TokenStream {
     let (name, field, declared) = (&column.name, column.field, column.declared);
     let value = quote!(<#declared as ::waxseal_table::ColumnValue>::into_value(self.#field));
     match &column.column_type {
-        Some(ty) => quote!(row.set(#name, ::waxseal_table::derive_support::of_type(#value, &#ty));),
-        None => quote!(row.set(#name, #value);),
+        Some(named) => {
+            let ty = &named.column_type;
+            quote!((#name, ::waxseal_table::derive_support::of_type(#value, &#ty)))
+        }
+        None => quote!((#name, #value)),
     }
 }
 
 /// Returns the expression that reads a field.
 fn read(column: &ColumnField<'_>) -> TokenStream {
     let (name, field, declared) = (&column.name, column.field, column.declared);
-    quote!(#field: ::waxseal_table::derive_support::field::<#declared>(row, #name)?)
+    quote!(#field: fields.next::<#declared>(#name)?)
 }
 
 #[cfg(test)]
@@ -101,8 +123,8 @@ mod tests {
             ("struct A<T> { #[column(partition_key)] a: T }", "a row has no type parameters and no lifetimes"),
             ("struct A { a: i32 }", "a row has a field with #[column(partition_key)]"),
             (
-                "struct A { #[column(partition_key)] a: Option<i32> }",
-                "a column of the key is never null: it is no Option",
+                "struct A { #[column(partition_key, type = \"json\")] a: String }",
+                "a column of the key is no JSON document",
             ),
             (
                 "struct A { #[column(partition_key, clustering_key)] a: i32 }",
@@ -113,18 +135,6 @@ mod tests {
             (
                 "struct A { #[column(partition_key)] a: i32, #[column(name = \"a\")] b: i32 }",
                 "two columns have the name \"a\"",
-            ),
-            ("struct A { #[column(type = \"date\")] a: i64 }", "a date is an i32: days since 1970"),
-            ("struct A { #[column(type = \"timestamp\")] a: i32 }", "a timestamp is an i64: microseconds since 1970"),
-            ("struct A { #[column(type = \"json\")] a: i32 }", "a JSON document is a String"),
-            ("struct A { #[column(type = \"decimal(9, 2)\")] a: f64 }", "a decimal is a waxseal_table::Decimal"),
-            (
-                "struct A { #[column(partition_key)] a: Option<Decimal> }",
-                "a column of the key is never null: it is no Option",
-            ),
-            (
-                "struct A { a: Option<waxseal_table::Decimal> }",
-                "a decimal has its digits in an attribute: #[column(type = \"decimal(9, 2)\")]",
             ),
             ("#[row(index = \"by_b=b\")] struct A { #[column(partition_key)] a: i32 }", "no field is the column \"b\""),
             ("#[row(index = \"a\")] struct A { a: i32 }", "an index is written \"by_author=author,year:desc\""),

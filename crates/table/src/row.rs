@@ -45,7 +45,7 @@ impl Row {
         self
     }
 
-    /// Sets a column. A null removes it.
+    /// Sets a column. A null removes it. Compares the name with those of all columns of the row.
     pub fn set(&mut self, column: &str, value: impl Into<Value>) {
         set_in(&mut self.columns, column, value.into());
     }

@@ -50,13 +50,40 @@ use crate::value::Value;
 /// # }
 /// ```
 ///
-/// A struct that cannot be a row does not compile:
+/// Fields may have aliases of these types. A struct that cannot be a row does not compile, and the error names the
+/// reason. A column of the key is no `Option` and no list:
 ///
-/// ```compile_fail
+/// ```compile_fail,E0080
+/// type Author = Option<String>;
+///
 /// #[derive(waxseal_table::Row)]
 /// struct Book {
 ///     #[column(partition_key)]
-///     author: Option<String>, // a column of the key is never null: it is no Option
+///     author: Author,
+/// }
+/// ```
+///
+/// A decimal has its digits in an attribute:
+///
+/// ```compile_fail,E0080
+/// type Price = waxseal_table::Decimal;
+///
+/// #[derive(waxseal_table::Row)]
+/// struct Book {
+///     #[column(partition_key)]
+///     isbn: String,
+///     price: Option<Price>, // needs #[column(type = "decimal(9, 2)")]
+/// }
+/// ```
+///
+/// A column that may be null is one `Option`:
+///
+/// ```compile_fail,E0080
+/// #[derive(waxseal_table::Row)]
+/// struct Book {
+///     #[column(partition_key)]
+///     isbn: String,
+///     pages: Option<Option<i32>>,
 /// }
 /// ```
 pub trait TypedRow: Into<Row> {
@@ -76,6 +103,13 @@ pub trait TypedRow: Into<Row> {
 /// A `String` is a text column, a `Vec<u8>` a bytes column, and a `[u8; 16]` a uuid column. `bool`, `i32`, `i64`, `u64`,
 /// `f32` and `f64` are columns of the same name. A `Vec` of any of these types is a list.
 pub trait ColumnValue: Sized {
+    #[doc(hidden)]
+    const KIND: FieldKind = FieldKind::Other;
+
+    /// The number of `Option`s around the value.
+    #[doc(hidden)]
+    const OPTIONS: u32 = 0;
+
     /// Returns the type of the column.
     fn column_type() -> ColumnType;
 
@@ -86,7 +120,22 @@ pub trait ColumnValue: Sized {
     fn from_value(value: &Value) -> Option<Self>;
 }
 
+/// The kinds of fields that attributes and places of columns distinguish.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub enum FieldKind {
+    I32,
+    I64,
+    Text,
+    Decimal,
+    List,
+    Other,
+}
+
 impl<T: ColumnValue> ColumnValue for Option<T> {
+    const KIND: FieldKind = T::KIND;
+    const OPTIONS: u32 = T::OPTIONS + 1;
+
     fn column_type() -> ColumnType {
         T::column_type()
     }
@@ -101,8 +150,10 @@ impl<T: ColumnValue> ColumnValue for Option<T> {
 }
 
 macro_rules! column_values {
-    ($($own:ty, $type:expr, $into:expr, $value:ident => $from:expr;)*) => {$(
+    ($($own:ty, $kind:ident, $type:expr, $into:expr, $value:ident => $from:expr;)*) => {$(
         impl ColumnValue for $own {
+            const KIND: FieldKind = FieldKind::$kind;
+
             fn column_type() -> ColumnType {
                 $type
             }
@@ -119,34 +170,35 @@ macro_rules! column_values {
 }
 
 column_values! {
-    String, ColumnType::Text, Value::Text, value => value.as_str().map(str::to_owned);
-    Vec<u8>, ColumnType::Bytes, Value::Bytes, value => value.as_bytes().map(<[u8]>::to_vec);
-    bool, ColumnType::Bool, Value::Bool, value => value.as_bool();
-    i32, ColumnType::I32, Value::I32, value => match value {
+    String, Text, ColumnType::Text, Value::Text, value => value.as_str().map(str::to_owned);
+    Vec<u8>, Other, ColumnType::Bytes, Value::Bytes, value => value.as_bytes().map(<[u8]>::to_vec);
+    bool, Other, ColumnType::Bool, Value::Bool, value => value.as_bool();
+    i32, I32, ColumnType::I32, Value::I32, value => match value {
         Value::Date(days) => Some(*days),
         value => value.as_i64()?.try_into().ok(),
     };
-    i64, ColumnType::I64, Value::I64, value => match value {
+    i64, I64, ColumnType::I64, Value::I64, value => match value {
         Value::Timestamp(micros) => Some(*micros),
         value => value.as_i64(),
     };
-    u64, ColumnType::U64, Value::U64, value => match value {
+    u64, Other, ColumnType::U64, Value::U64, value => match value {
         Value::U64(number) => Some(*number),
         value => value.as_i64()?.try_into().ok(),
     };
-    f32, ColumnType::F32, Value::F32, value => match value {
+    f32, Other, ColumnType::F32, Value::F32, value => match value {
         Value::F32(number) => Some(*number),
         _ => None,
     };
-    f64, ColumnType::F64, Value::F64, value => match value {
+    f64, Other, ColumnType::F64, Value::F64, value => match value {
         Value::I32(number) => Some(f64::from(*number)),
         value => value.as_f64(),
     };
-    [u8; 16], ColumnType::Uuid, Value::Uuid, value => match value {
+    [u8; 16], Other, ColumnType::Uuid, Value::Uuid, value => match value {
         Value::Uuid(uuid) => Some(*uuid),
         _ => None,
     };
-    Decimal, ColumnType::Decimal { precision: MAX_DECIMAL_DIGITS, scale: 9 }, Value::Decimal, value => match value {
+    Decimal, Decimal, ColumnType::Decimal { precision: MAX_DECIMAL_DIGITS, scale: 9 }, Value::Decimal,
+    value => match value {
         Value::Decimal(number) => Some(*number),
         _ => None,
     };
@@ -155,6 +207,8 @@ column_values! {
 macro_rules! lists {
     ($($element:ty),*) => {$(
         impl ColumnValue for Vec<$element> {
+            const KIND: FieldKind = FieldKind::List;
+
             fn column_type() -> ColumnType {
                 <$element>::column_type().list()
             }
@@ -174,11 +228,91 @@ lists!(String, Vec<u8>, bool, i32, i64, u64, f32, f64, [u8; 16], Decimal);
 
 /// What the macro calls.
 pub mod derive_support {
-    use super::{ColumnType, ColumnValue, Error, Result, Row, Value};
+    use std::collections::HashMap;
 
-    /// Returns a column of a row as the type of its field.
-    pub fn field<T: ColumnValue>(row: &Row, name: &str) -> Result<T> {
-        let value = row.get(name).unwrap_or(&Value::Null);
+    use super::{ColumnType, ColumnValue, Error, FieldKind, Result, Row, Value};
+
+    /// Refuses a field that is a column of the key and that no key can have.
+    pub const fn check_key<T: ColumnValue>() {
+        assert!(T::OPTIONS == 0, "a column of the key is never null: it is no Option");
+        assert!(!matches!(T::KIND, FieldKind::List), "a column of the key is no list");
+    }
+
+    /// Refuses a field with two kinds of null.
+    pub const fn check_column<T: ColumnValue>() {
+        assert!(T::OPTIONS <= 1, "a column has one kind of null: its field is no Option of an Option");
+    }
+
+    /// Refuses a field whose column needs an attribute.
+    pub const fn check_plain<T: ColumnValue>() {
+        let is_decimal = matches!(T::KIND, FieldKind::Decimal);
+        assert!(!is_decimal, "a decimal has its digits in an attribute: #[column(type = \"decimal(9, 2)\")]");
+    }
+
+    /// Refuses a field with the attribute of a date.
+    pub const fn check_date<T: ColumnValue>() {
+        assert!(matches!(T::KIND, FieldKind::I32), "a date is an i32: days since 1970");
+    }
+
+    /// Refuses a field with the attribute of a timestamp.
+    pub const fn check_timestamp<T: ColumnValue>() {
+        assert!(matches!(T::KIND, FieldKind::I64), "a timestamp is an i64: microseconds since 1970");
+    }
+
+    /// Refuses a field with the attribute of a JSON document.
+    pub const fn check_json<T: ColumnValue>() {
+        assert!(matches!(T::KIND, FieldKind::Text), "a JSON document is a String");
+    }
+
+    /// Refuses a field with the attribute of a decimal.
+    pub const fn check_decimal<T: ColumnValue>() {
+        assert!(matches!(T::KIND, FieldKind::Decimal), "a decimal is a waxseal_table::Decimal");
+    }
+
+    /// Returns a row of columns with different names.
+    pub fn row<const N: usize>(columns: [(&str, Value); N]) -> Row {
+        let present = columns.into_iter().filter(|(_, value)| !value.is_null());
+        Row { columns: present.map(|(name, value)| (name.into(), value)).collect(), entries: Vec::new() }
+    }
+
+    /// Rows with more columns are searched through a map.
+    const FEW_COLUMNS: usize = 16;
+
+    /// The columns of a row, read in the order of the struct. Most often, that is their order in the row.
+    pub struct Fields<'a> {
+        row: &'a Row,
+        next: usize,
+        /// The values of many columns by name, built when a column is not the next one.
+        by_name: Option<HashMap<&'a str, &'a Value>>,
+    }
+
+    impl<'a> Fields<'a> {
+        /// Returns the columns of a row.
+        pub fn of(row: &'a Row) -> Fields<'a> {
+            Fields { row, next: 0, by_name: None }
+        }
+
+        /// Returns a column as the type of its field.
+        pub fn next<T: ColumnValue>(&mut self, name: &str) -> Result<T> {
+            let value = match self.row.columns.get(self.next) {
+                Some((own, value)) if **own == *name => {
+                    self.next += 1;
+                    value
+                }
+                _ => self.find(name).unwrap_or(&Value::Null),
+            };
+            field(value, name)
+        }
+
+        fn find(&mut self, name: &str) -> Option<&'a Value> {
+            if self.row.columns.len() <= FEW_COLUMNS {
+                return self.row.get(name);
+            }
+            self.by_name.get_or_insert_with(|| self.row.columns().collect()).get(name).copied()
+        }
+    }
+
+    fn field<T: ColumnValue>(value: &Value, name: &str) -> Result<T> {
         T::from_value(value).ok_or_else(|| {
             Error::invalid(match value.column_type() {
                 Some(ty) => format!("column {name:?}: the field of the struct does not hold this value of type {ty}"),

@@ -128,3 +128,47 @@ fn a_row_that_a_struct_does_not_hold_is_refused() {
     let message = "column \"count\": the field of the struct does not hold this value of type i64";
     assert_eq!(read("a").unwrap_err().to_string(), message);
 }
+
+type Number = Option<i32>;
+
+/// More columns than are searched one by one.
+#[derive(Row, Clone, Debug, PartialEq)]
+struct Wide {
+    #[column(partition_key)]
+    a: i32,
+    b: Number,
+    c: Number,
+    d: Number,
+    e: Number,
+    f: Number,
+    g: Number,
+    h: Number,
+    i: Number,
+    j: Number,
+    k: Number,
+    l: Number,
+    m: Number,
+    n: Number,
+    o: Number,
+    p: Number,
+    q: Number,
+    r: Number,
+    #[column(type = "date")]
+    s: Number,
+}
+
+#[test]
+fn a_row_has_its_columns_in_any_order() {
+    let names: Vec<String> = ('a'..='s').map(String::from).collect();
+    let mut row = Row::new();
+    for (number, name) in (0..19).zip(&names).rev().filter(|(number, _)| *number != 5) {
+        row.set(name, number);
+    }
+    let wide = Wide::from_row(&row).unwrap();
+    assert_eq!((wide.a, wide.b, wide.e, wide.f, wide.g, wide.s), (0, Some(1), Some(4), None, Some(6), Some(18)));
+    let own = wide.clone().into_row();
+    let expected: Vec<&str> = names.iter().map(String::as_str).filter(|name| *name != "f").collect();
+    assert_eq!(own.columns().map(|(name, _)| name).collect::<Vec<_>>(), expected);
+    assert_eq!(own.get("s"), Some(&Value::Date(18)));
+    assert_eq!(Wide::from_row(&own).unwrap(), wide);
+}
