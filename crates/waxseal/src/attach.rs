@@ -2,7 +2,7 @@
 //!
 //! A store opened for writing without its registry logs nothing. Such an open must therefore fail if anything is
 //! registered. A plain open also drops the metadata of records in the write-ahead log, so it must fail if that metadata
-//! holds events.
+//! holds events, an expiry or labels.
 
 use std::ops::Bound;
 use std::path::Path;
@@ -15,6 +15,7 @@ use waxseal_lsm::options::Settings;
 use waxseal_lsm::record::Record;
 use waxseal_lsm::seam::Companions;
 use waxseal_meta::Sealer;
+use waxseal_meta::annotations::Annotations;
 use waxseal_meta::stamp::Stamp;
 use waxseal_meta::stamp::has_history;
 use waxseal_registry::{Prepared, Registrar};
@@ -59,6 +60,9 @@ impl Companions for PlainProtector {
     fn on_replay(&self, record: &Record<'_>) -> Result<()> {
         match Stamp::standing(record.companion, hash_key(record.key)) {
             Ok(None) if self.keeps_seals && !record.companion.is_empty() => Err(Error::invalid(UNSEEN)),
+            Ok(None) if Annotations::read(record.companion)?.entries().next().is_some() => {
+                Err(Error::invalid(LABELLED))
+            }
             Ok(None) => Ok(()),
             Ok(Some(_)) | Err(_) => Err(Error::invalid(WAITING)),
         }
@@ -112,4 +116,5 @@ const UNWATCHED: &str = "something is registered in this store: opened plain or 
                          it was, and unregister everything first";
 const UNSEEN: &str = "the log of this store is damaged or cannot be read, so that nobody can see whether something is registered, and a plain open would leave the seals of \
                       what is in it behind; open it as it was, and accept the loss there";
+const LABELLED: &str = "the log of this store holds a record with labels or an expiry, which a plain open would drop; open it without `plain` and flush it first";
 const WAITING: &str = "events of this store wait in its memory and would be lost if it were opened plain; open it as it was, and flush it first";

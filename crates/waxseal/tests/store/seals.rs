@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use waxseal::env::{Fs, MemoryFs, Open};
+use waxseal::meta::{EXPIRY, LABELS};
 use waxseal::{
     Builder, CfOptions, ColumnFamily, Compression, Db, Durability, ErrorKind, Order, RepairOptions, Result,
     ScrubOptions, Seal, Slice, Verify, VerifyOptions, WriteOptions,
@@ -199,6 +201,30 @@ fn a_plain_node_takes_no_sealed_store_for_damaged() -> Result<()> {
     db.close()?;
     let cf = shelf.builder().open()?.column_family("default")?;
     assert_eq!(sealed_among(&cf, "sealed", 0..100)?, 100);
+    Ok(())
+}
+
+#[test]
+fn a_plain_node_drops_no_expiry_and_no_label() -> Result<()> {
+    for options in [WriteOptions::new().label("by", "me"), WriteOptions::new().expires_in(Duration::from_secs(3600))] {
+        let shelf = Shelf::new();
+        let db = shelf.builder().open()?;
+        db.column_family("default")?.put_with("key", "value", options)?;
+        db.close()?;
+        let refused = shelf.builder().plain().open().unwrap_err();
+        assert_eq!(refused.kind(), &ErrorKind::Invalid);
+        assert!(refused.to_string().contains("without `plain` and flush"), "{refused}");
+        let db = shelf.builder().open()?;
+        let entry = |db: &Db| -> Result<bool> {
+            let cf = db.column_family("default")?;
+            Ok([EXPIRY, LABELS].into_iter().any(|id| cf.get_meta("key", id).is_ok_and(|meta| meta.is_some())))
+        };
+        assert!(entry(&db)?);
+        db.flush()?;
+        db.close()?;
+        shelf.builder().plain().open()?.close()?;
+        assert!(entry(&shelf.builder().open()?)?);
+    }
     Ok(())
 }
 
