@@ -45,9 +45,10 @@ fn add(args: &Args, id: &str, directory: &Path, ranges: u32, output: &mut Output
         Err(error) if error.kind() == ErrorKind::Exists && has_node(&placement, id, directory)? => {
             output.line(format!("node {id} is there"))?;
         }
-        Err(error) if is_new && placement.status()?.nodes.is_empty() => {
+        // A refused call makes no placement. After another error the store of the node may know the placement.
+        Err(error) if is_new && matches!(error.kind(), ErrorKind::Invalid | ErrorKind::Exists | ErrorKind::Locked) => {
             drop(placement);
-            Db::destroy(store)?; // a refused call makes no placement
+            Db::destroy(store)?;
             return Err(error.into());
         }
         added => {
