@@ -252,6 +252,15 @@ pub trait Reader {
     /// Looks up a key and reads all of its value; returns the sum of the bytes.
     fn get(&mut self, key: &[u8]) -> Outcome<Option<u64>>;
 
+    /// Looks up keys in one call, and reads their values; passes the sum of the bytes of each to `each`. A store without
+    /// such a call looks them up one by one.
+    fn multi_get(&mut self, keys: &[Vec<u8>], each: &mut dyn FnMut(Option<u64>)) -> Outcome<()> {
+        for key in keys {
+            each(self.get(key)?);
+        }
+        Ok(())
+    }
+
     /// Looks up a key and copies its value.
     fn fetch(&mut self, key: &[u8]) -> Outcome<Option<Vec<u8>>>;
 

@@ -192,6 +192,13 @@ impl Reader for $reader<'_> {
         Ok(self.db.get_pinned_opt(key, &self.options)?.map(|value| touch(&value)))
     }
 
+    fn multi_get(&mut self, keys: &[Vec<u8>], each: &mut dyn FnMut(Option<u64>)) -> Outcome<()> {
+        for value in self.db.multi_get_opt(keys, &self.options) {
+            each(value?.map(|value| touch(&value)));
+        }
+        Ok(())
+    }
+
     fn fetch(&mut self, key: &[u8]) -> Outcome<Option<Vec<u8>>> {
         Ok(self.db.get_pinned_opt(key, &self.options)?.map(|value| value.to_vec()))
     }

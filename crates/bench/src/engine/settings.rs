@@ -157,6 +157,8 @@ pub struct Sizes {
     pub growth: Vec<u64>,
     /// Cache and memtable of the store with four times as much data.
     pub budget_mib: u64,
+    /// Records that the fill of the store beyond the cache writes, about 63 % of them new.
+    pub beyond: u64,
     /// Duration of the mixed load.
     pub mixed_seconds: u64,
     /// Length of one point of its plot.
@@ -199,6 +201,7 @@ impl File {
                 sizes.tables,
                 sizes.table_kib,
                 sizes.budget_mib,
+                sizes.beyond,
                 sizes.mixed_seconds,
                 sizes.window_seconds,
             ];

@@ -184,6 +184,13 @@ impl Reader for WaxsealReader<'_> {
         Ok(self.records.get_with(key, touch)?)
     }
 
+    fn multi_get(&mut self, keys: &[Vec<u8>], each: &mut dyn FnMut(Option<u64>)) -> Outcome<()> {
+        for value in self.records.multi_get(keys)? {
+            each(value.map(|value| touch(&value)));
+        }
+        Ok(())
+    }
+
     fn fetch(&mut self, key: &[u8]) -> Outcome<Option<Vec<u8>>> {
         Ok(self.records.get_with(key, <[u8]>::to_vec)?)
     }

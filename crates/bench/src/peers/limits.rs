@@ -44,7 +44,7 @@ impl Limits<'_> {
                 Suite::Recovery => gates.push(self.recovery()),
                 Suite::Growth => gates.extend(self.slopes()),
                 Suite::Mixed => gates.push(self.steadiness()),
-                Suite::Threads | Suite::More | Suite::Budget | Suite::Cold | Suite::Tables => {}
+                Suite::Threads | Suite::More | Suite::Budget | Suite::Beyond | Suite::Cold | Suite::Tables => {}
             }
         }
         gates

@@ -22,6 +22,8 @@ pub(super) enum Suite {
     Values,
     /// Four times as much data as cache and memtable together.
     Budget,
+    /// Reads of a store that is six times as large as the cache: from the page cache, then from the disk.
+    Beyond,
     /// The first reads of a store that is not in the page cache.
     Cold,
     /// Opening the store of a killed process, with a long log.
@@ -43,7 +45,7 @@ impl Suite {
             Suite::Core => 5.0,
             Suite::Threads => 2.0,
             Suite::More | Suite::Values | Suite::Growth => 1.0,
-            Suite::Budget | Suite::Cold | Suite::Recovery | Suite::Tables | Suite::Load => 0.5,
+            Suite::Budget | Suite::Beyond | Suite::Cold | Suite::Recovery | Suite::Tables | Suite::Load => 0.5,
             Suite::Mixed => 0.7,
         }
     }
@@ -205,6 +207,9 @@ pub(super) const RECORD: u64 = 116;
 /// Share of distinct keys among the records of a random fill.
 const DISTINCT: f64 = 0.632;
 
+/// Records of the store beyond the cache at full size, for which the cache of the settings is chosen.
+const BEYOND: u64 = 20_000_000;
+
 /// Returns the number of commits of `fillsync`: enough synced groups for an average, few enough for a disk that syncs
 /// in a millisecond.
 pub(super) fn synced_commits(num: u64, threads: u64) -> u64 {
@@ -213,7 +218,9 @@ pub(super) fn synced_commits(num: u64, threads: u64) -> u64 {
 
 /// Returns all groups of a suite.
 pub(super) fn groups(suite: Suite, file: &File, sizes: &Sizes, num: u64) -> Vec<Group> {
-    use Step::{FillRandom, Mixed, Open, Overwrite, ReadMissing, ReadRandom, ReadReverse, ReadSeq, Settle, Sync};
+    use Step::{
+        FillRandom, Mixed, MultiGet, Open, Overwrite, ReadMissing, ReadRandom, ReadReverse, ReadSeq, Settle, Sync,
+    };
     use Step::{FillSync, SeekRandom, YcsbA, YcsbB, YcsbC};
     let shapes = Shapes { file, num };
     let (flat, deep) = (shapes.flat(), shapes.deep());
@@ -254,6 +261,18 @@ pub(super) fn groups(suite: Suite, file: &File, sizes: &Sizes, num: u64) -> Vec<
             let budget = Shape { num, cache_mib: (mib / 2).max(1), memtable_mib: (mib / 4).max(1), ..flat };
             let steps = [FillRandom, Settle, ReadRandom, SeekRandom, YcsbA, ReadSeq];
             vec![Group::fresh("budget", budget, &steps).prefix("budget.").ops(num / 4).last()]
+        }
+        Suite::Beyond => {
+            let num = sizes.beyond;
+            let shape = Shape { num, cache_mib: (file.shared.cache_mib * num).div_ceil(BEYOND), ..flat };
+            let reads = |steps: &[Step]| Group::on("beyond", shape, steps).ops((num / 40).max(1));
+            let cold = |step| Group { is_warm: false, is_cold: true, ..reads(&[step]) }.prefix("cold.beyond.");
+            vec![
+                Group::fresh("beyond", shape, &[FillRandom, Settle]).prefix("beyond.").prepares(),
+                reads(&[ReadRandom, SeekRandom, MultiGet, ReadSeq]).prefix("beyond."),
+                cold(ReadRandom).ops((num / 2_000).max(1)),
+                cold(MultiGet).ops((num / 500).max(1)).last(),
+            ]
         }
         Suite::Cold => vec![
             Group::fresh("cold", flat, &[FillRandom, Settle]).prefix("cold.").prepares(),

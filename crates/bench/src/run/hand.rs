@@ -18,6 +18,9 @@ const CONTENDED: u64 = 16;
 /// Keys of a range of `deleterange`.
 const RANGE_ROWS: u64 = 100;
 
+/// Keys of a call of `multiget`.
+const CALL_KEYS: u64 = 32;
+
 /// Time limit of `queue`: a store that skips the tombstones of all earlier heads at each look-up would take hours.
 const QUEUE_AT_MOST: Duration = Duration::from_secs(20);
 
@@ -57,6 +60,7 @@ impl Hand<'_> {
                 hand.count(answer);
                 Ok(())
             }),
+            Step::MultiGet => self.multi_gets(reader, share),
             Step::ReadMissing => self.each(share, |hand, _| {
                 let i = hand.random.below(num);
                 let answer = reader.get(hand.keys.missing(i))?;
@@ -133,6 +137,27 @@ impl Hand<'_> {
                 value.extend_from_slice(self.values.value());
             }
             self.drive.store.batch(&ops, false)?;
+            self.tally.ops += end - next;
+            self.tally.laps.lap();
+            next = end;
+        }
+        Ok(())
+    }
+
+    /// The timed operation is the call; the counted operations are its keys.
+    fn multi_gets(&mut self, reader: &mut dyn Reader, share: Range<u64>) -> Outcome<()> {
+        let num = self.drive.plan.num;
+        let mut keys = vec![Vec::new(); CALL_KEYS as usize];
+        let mut next = share.start;
+        while next < share.end {
+            let end = share.end.min(next + CALL_KEYS);
+            keys.truncate((end - next) as usize);
+            for key in &mut keys {
+                let i = self.random.below(num);
+                key.clear();
+                key.extend_from_slice(self.keys.written(i));
+            }
+            reader.multi_get(&keys, &mut |answer| self.count(answer))?;
             self.tally.ops += end - next;
             self.tally.laps.lap();
             next = end;

@@ -24,6 +24,8 @@ pub enum Step {
     Settle,
     /// Reads existing keys, drawn uniformly.
     ReadRandom,
+    /// Reads 32 existing keys at a time, drawn uniformly, in one call.
+    MultiGet,
     /// Looks up missing keys between existing ones.
     ReadMissing,
     /// Scans all rows forwards, once per thread.
@@ -82,8 +84,8 @@ impl Step {
 
     /// Returns true if the step only reads, so that the store's caches may be warmed before it.
     pub fn only_reads(self) -> bool {
-        use Step::{ReadMissing, ReadRandom, ReadReverse, ReadSeq, SeekRandom, YcsbC};
-        matches!(self, ReadRandom | ReadMissing | ReadSeq | ReadReverse | SeekRandom | YcsbC)
+        use Step::{MultiGet, ReadMissing, ReadRandom, ReadReverse, ReadSeq, SeekRandom, YcsbC};
+        matches!(self, ReadRandom | MultiGet | ReadMissing | ReadSeq | ReadReverse | SeekRandom | YcsbC)
     }
 
     /// Returns true if it writes the store's records.
