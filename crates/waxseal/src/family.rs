@@ -172,7 +172,7 @@ impl ColumnFamily {
     /// expired, the operands count as merged into an absent key.
     ///
     /// A registration of `Row.Update` or `Row.Write` logs an event without values. Exports and ingestions refuse keys
-    /// with operands, and `salvage` reports such keys as lost.
+    /// with operands.
     ///
     /// Errors: `Invalid` if the family has no merge operator, or if the operator cannot read the operand; nothing is
     /// written then. An operator that fails, panics, or was not given when the store was opened is an error (`Invalid`)

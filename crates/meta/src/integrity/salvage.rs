@@ -17,7 +17,7 @@
 //!         lacks records. Memory: about fifty bytes per key, the keys of lost records and of candidates for a table's
 //!         missing records, and the current write batch: 4 MiB, or one record.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -44,6 +44,7 @@ use waxseal_lsm::version::{self, Contents, FamilyState, ManifestState, TableMeta
 
 mod hole;
 mod log;
+mod operands;
 mod places;
 mod stores;
 mod tables;
@@ -52,6 +53,7 @@ mod undated;
 mod unread;
 
 use hole::Hole;
+use operands::WaitingOperands;
 use places::{MadeDirs, check_apart};
 use stores::Others;
 use undated::{ContestedKeys, UNDATED, UndatedTable, is_undated, seqno_below_losses};
@@ -121,7 +123,7 @@ pub fn salvage(
         Some(_) => Others::default(), // the manifest names what is the store's
         None => Others::find(&parts.env, from, &options.stores)?,
     };
-    let parts = with_system_families(parts, state.as_ref());
+    let parts = with_stored_families(parts, state.as_ref());
     let scratch = to.join(SCRATCH);
     let made = MadeDirs::make(&*fs, to)?;
     // A build that reads the old store also reads the new one.
@@ -158,6 +160,8 @@ pub fn salvage(
         batch: Batch::new(),
         last: 0,
         copied: 0,
+        waiting: WaitingOperands::default(),
+        unknown_operators: BTreeSet::new(),
         undated: Vec::new(),
         contested: HashSet::new(),
         again: false,
@@ -193,17 +197,24 @@ fn move_up(fs: &dyn Fs, scratch: &Path, to: &Path) -> io::Result<()> {
     fs.remove_dir(scratch)
 }
 
-/// Adds the old store's system families to the parts, because they can only be created when the store is opened.
-fn with_system_families(mut parts: Parts, state: Option<&ManifestState>) -> Parts {
+/// Adds the old store's families to the parts: system families, and options of the default family, can only be given
+/// when the store is opened. A family whose order was not given, or whose codec is not in this build, is left out.
+fn with_stored_families(mut parts: Parts, state: Option<&ManifestState>) -> Parts {
     for stored in state.iter().flat_map(|state| state.families.values()) {
         let is_given = parts.families.iter().any(|(name, _)| *name == stored.name);
-        if let (Some(number), false) = (system_number(stored.id), is_given)
-            && let Ok(options) = version::family::decode(&stored.options, Order::bytewise())
+        if let (Some(order), false) = (order_named(&parts, &stored.comparator), is_given)
+            && let Ok(options) = parts.stored_options(stored, &order)
+            && options.missing_codec().is_none()
         {
-            parts.families.push((stored.name.clone(), CfOptions { system: Some(number), ..options }));
+            parts.families.push((stored.name.clone(), CfOptions { system: system_number(stored.id), ..options }));
         }
     }
     parts
+}
+
+fn order_named(parts: &Parts, name: &str) -> Option<Order> {
+    let bytewise = Order::bytewise();
+    parts.orders.iter().chain([&bytewise]).find(|order| order.name() == name).cloned()
 }
 
 /// Returns true for the families that receive rows from flushes and edits of others: the event log and the quarantine.
@@ -274,6 +285,10 @@ struct Salvage<'a> {
     last: Seqno,
     /// Number of records added for the new store.
     copied: u64,
+    /// Operands of the table that is being read.
+    waiting: WaitingOperands,
+    /// Families with operands of an operator that was not given.
+    unknown_operators: BTreeSet<u32>,
     /// Undated tables that were copied.
     undated: Vec<UndatedTable>,
     /// Keys with an undated version and another one: family and hash of the key.
@@ -447,8 +462,7 @@ impl Salvage<'_> {
     }
 
     fn order_named(&self, name: &str) -> Option<Order> {
-        let bytewise = Order::bytewise();
-        self.parts.orders.iter().chain([&bytewise]).find(|order| order.name() == name).cloned()
+        order_named(self.parts, name)
     }
 
     /// Returns the family of the new store that receives an old family.
@@ -458,7 +472,7 @@ impl Salvage<'_> {
         }
         let stored = self.state.as_ref().and_then(|state| state.families.get(&id));
         let (name, options) = match stored {
-            Some(stored) => (stored.name.clone(), version::family::decode(&stored.options, order.clone()).ok()),
+            Some(stored) => (stored.name.clone(), self.parts.stored_options(stored, order).ok()),
             None if id == 0 => ("default".to_owned(), None),
             None => (self.name_of_found(id), None),
         };
@@ -552,7 +566,7 @@ impl Salvage<'_> {
                     let place = (record.key.to_vec(), record.seqno);
                     reach(place.clone(), place);
                     let before = self.copied;
-                    self.take(id, &family, record, check, false)?;
+                    self.take_of_table(id, &family, record, check)?;
                     shown += if is_shown { self.copied - before } else { 0 };
                 }
                 ExaminedItem::Gap(lost_range) => {
@@ -564,6 +578,7 @@ impl Salvage<'_> {
             }
             Ok(())
         })?;
+        self.take_waiting(id, &family)?;
         self.lose_contested(id, &family, contested);
         let seqnos = known.map(|(_, meta)| (meta.least_seqno, meta.greatest_seqno));
         let seqnos = seqnos.unwrap_or((properties.least_seqno, properties.greatest_seqno));
@@ -722,12 +737,8 @@ impl Salvage<'_> {
         if !is_unemitted && self.is_range_deleted(id, record) {
             return Ok(());
         }
-        // Without the versions below it, an operand would lead to another value: its key is lost.
         if record.kind == Kind::Merge && check.serves() {
-            if !self.again {
-                self.add_unread(id, record, check, (String::new(), Verdict::Missing));
-            }
-            return Ok(());
+            return self.take_operand(id, family, record, check, is_unemitted);
         }
         let mut room = BlobBuffer::default();
         let is_pointer = record.kind == Kind::BlobPointer && check.serves();

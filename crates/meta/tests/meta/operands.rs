@@ -10,11 +10,12 @@ use waxseal_lsm::db::{At, Db, Parts};
 use waxseal_lsm::env::Fs;
 use waxseal_lsm::env::sim::SimFs;
 use waxseal_lsm::merge_operator::{MergeOperator, encode_set};
+use waxseal_lsm::names::StoreFileName;
 use waxseal_lsm::options::{CfOptions, Compression, Durability, Verify};
 use waxseal_lsm::record::Kind;
 use waxseal_lsm::seam::{Companions, Plain};
 use waxseal_meta::Sealer;
-use waxseal_meta::integrity::{VerifyOptions, verify};
+use waxseal_meta::integrity::{Report, SalvageOptions, VerifyOptions, digest, salvage, verify};
 use waxseal_testing::golden;
 use waxseal_testing::store::{ALL, get, settings, sim_bytes};
 
@@ -83,6 +84,119 @@ fn the_kept_operands_make_the_same_values() {
         let report = verify(&db, VerifyOptions::default()).unwrap();
         assert_eq!((report.corrupted, report.missing), (0, 0), "{report}");
         db.settle().unwrap();
+    }
+}
+
+/// Operands in tables of several levels, kept apart by snapshots, above and below values, and in the log.
+fn layered(sim: &SimFs, families: &[(&str, MergeOperator)]) -> Db {
+    let of = |operator: &MergeOperator| CfOptions { merge_operator: Some(operator.clone()), ..CfOptions::default() };
+    let db = open(sim, families.iter().map(|(name, operator)| ((*name).to_owned(), of(operator))).collect());
+    let mut snapshots = Vec::new();
+    for (key, kind, value) in [
+        ("base", Kind::Put, "0"),
+        ("none", Kind::Merge, "1"),
+        ("none", Kind::Merge, "2"),
+        ("between", Kind::Merge, "3"),
+        ("between", Kind::Put, "4"),
+        ("between", Kind::Merge, "5"),
+        ("deleted", Kind::Merge, "6"),
+        ("deleted", Kind::Delete, ""),
+        ("flush", Kind::Merge, ""),
+        ("base", Kind::Merge, "7"),
+        ("none", Kind::Merge, "8"),
+        ("gone", Kind::Put, "9"),
+        ("flush", Kind::Merge, ""),
+        ("base", Kind::Merge, "a"),
+        ("between", Kind::Merge, "b"),
+        ("deleted", Kind::Merge, "c"),
+        ("gone", Kind::RangeDelete, "gonf"),
+        ("gone", Kind::Merge, "d"),
+    ] {
+        for (name, _) in families {
+            match key {
+                "flush" => db.compact(&db.family(name).unwrap(), &ALL).unwrap(),
+                _ if kind == Kind::RangeDelete => {
+                    let (mut batch, id) = (Batch::new(), db.family(name).unwrap().id());
+                    let bounds = (Some(key.as_bytes()), Some(value.as_bytes()));
+                    batch.delete_range(id, bounds, db.companions()).unwrap();
+                    db.commit(&mut batch, Durability::Os).unwrap();
+                }
+                _ => apply(&db, name, kind, key.as_bytes(), value.as_bytes()),
+            }
+        }
+        snapshots.push(db.snapshot().unwrap());
+    }
+    db.sync().unwrap();
+    drop(snapshots);
+    db
+}
+
+/// The values of a family of `layered`.
+const LAYERED: [(&str, &str); 5] =
+    [("base", "0-7-a"), ("none", "1-2-8"), ("between", "4-5-b"), ("deleted", "c"), ("gone", "d")];
+
+fn salvaged(sim: &SimFs, merge_operators: Vec<MergeOperator>) -> (Db, Report) {
+    let to = Path::new("/salvaged");
+    let companions: Arc<dyn Companions> = Arc::new(Sealer::new());
+    let parts = Parts { env: sim.env(3), companions, merge_operators, ..Parts::real() };
+    let report = salvage(Path::new(DIR), to, settings(), parts.clone(), SalvageOptions::default()).unwrap();
+    (Db::open(to, settings(), parts).unwrap(), report)
+}
+
+/// A salvage copies operands in their order, behind the values that they change, with the operator of their family.
+#[test]
+fn operands_are_salvaged() {
+    let sim = SimFs::new(1);
+    let families = [("default", MergeOperator::append("-")), ("other", MergeOperator::append("-"))];
+    let db = layered(&sim, &families);
+    let digests = families.clone().map(|(name, _)| digest(&db, &db.family(name).unwrap(), &ALL, At::Latest).unwrap());
+    let (saved, report) = salvaged(&sim.fork(), Vec::new());
+    assert_eq!((report.lost, report.damage.len()), (0, 0), "{report}");
+    for ((name, operator), content) in families.iter().zip(digests) {
+        let family = saved.family(name).unwrap();
+        assert_eq!(family.merge_operator().unwrap().name(), operator.name());
+        for (key, value) in LAYERED {
+            let found = get(&saved, &family, key.as_bytes(), At::Latest).unwrap().unwrap();
+            assert_eq!((key, String::from_utf8_lossy(&found)), (key, value.into()));
+        }
+        assert_eq!(digest(&saved, &family, &ALL, At::Latest).unwrap(), content);
+    }
+    let report = verify(&saved, VerifyOptions::default()).unwrap();
+    assert_eq!((report.corrupted, report.missing), (0, 0), "{report}");
+}
+
+/// Operands whose operator is not given, or whose order no manifest tells, are lost with their keys, and the report says
+/// so; so are those whose base may be lost.
+#[test]
+fn operands_that_cannot_be_salvaged_are_lost_with_their_keys() {
+    let mine = MergeOperator::custom("mine", |_, older, newer| Ok([older, newer].concat()));
+    let sim = SimFs::new(1);
+    let db = layered(&sim, &[("default", mine.clone())]);
+    let (saved, report) = salvaged(&sim.fork(), Vec::new());
+    assert!(report.to_string().contains("\"mine\", which was not given"), "{report}");
+    for (key, _) in LAYERED {
+        get(&saved, &saved.family("default").unwrap(), key.as_bytes(), At::Latest).unwrap_err();
+    }
+    let (saved, report) = salvaged(&sim.fork(), vec![mine.clone()]);
+    assert_eq!(report.damage.len(), 0, "{report}");
+    let found = get(&saved, &saved.family("default").unwrap(), b"base", At::Latest).unwrap().unwrap();
+    assert_eq!(found, b"07a");
+    // The table with the base is gone.
+    let family = db.family("default").unwrap();
+    let meta = db.tables(&family).unwrap().last().unwrap().meta().clone();
+    let without_table = sim.fork();
+    without_table.delete(&Path::new(DIR).join(StoreFileName::Table(meta.number).to_string())).unwrap();
+    // No manifest.
+    let without_manifest = sim.fork();
+    for name in
+        without_manifest.files(DIR).into_iter().filter(|name| name.starts_with("MANIFEST") || *name == "CURRENT")
+    {
+        without_manifest.delete(&Path::new(DIR).join(name)).unwrap();
+    }
+    for sim in [without_table, without_manifest] {
+        let (saved, report) = salvaged(&sim, vec![mine.clone()]);
+        assert_ne!(report.damage.len(), 0);
+        get(&saved, &saved.family("default").unwrap(), b"base", At::Latest).unwrap_err();
     }
 }
 

@@ -9,11 +9,13 @@ use crate::db::notify::events::{Listener, Silent};
 use crate::db::notify::notifier::Notifier;
 use crate::descriptors::Descriptors;
 use crate::env::Env;
+use crate::error::Result;
 use crate::merge_operator::MergeOperator;
 use crate::options::{CfOptions, Settings};
 use crate::order::Order;
 use crate::seam::{Companions, EngineLog};
 use crate::sst::Cache;
+use crate::version::{self, FamilyState};
 
 /// The parts that an application plugs into a store.
 #[derive(Clone)]
@@ -52,6 +54,28 @@ impl Parts {
             engine_log: None,
             cache: None,
         }
+    }
+
+    /// Returns the merge operator of a stored name: the caller's, a built-in one, or one without a function.
+    pub fn merge_operator(&self, name: &str) -> MergeOperator {
+        let known = self.merge_operators.iter().find(|operator| operator.name() == name);
+        known.cloned().unwrap_or_else(|| MergeOperator::of_name(name))
+    }
+
+    /// Returns the compaction filter of a stored name: the caller's, or one without a function.
+    pub fn compaction_filter(&self, name: &str) -> CompactionFilter {
+        let known = self.filters.iter().find(|filter| filter.name() == name);
+        known.cloned().unwrap_or_else(|| CompactionFilter::of_name(name))
+    }
+
+    /// Returns the options of a stored family, with the merge operator and the compaction filter of their stored names.
+    /// Errors: `FormatTooNew` for options that this build does not know.
+    pub fn stored_options(&self, stored: &FamilyState, order: &Order) -> Result<CfOptions> {
+        Ok(CfOptions {
+            merge_operator: stored.merge_operator.as_deref().map(|name| self.merge_operator(name)),
+            compaction_filter: stored.compaction_filter.as_deref().map(|name| self.compaction_filter(name)),
+            ..version::family::decode(&stored.options, order.clone())?
+        })
     }
 }
 

@@ -501,7 +501,8 @@ impl Opening<'_> {
             let merge_operator = self.merge_operator_of(stored, options.merge_operator)?;
             // Options that an open without the filter's function has returned have its name alone.
             let filter = options.compaction_filter.filter(CompactionFilter::is_known);
-            let compaction_filter = filter.or_else(|| self.stored_filter(stored));
+            let stored_filter = || stored.compaction_filter.as_deref().map(|name| self.parts.compaction_filter(name));
+            let compaction_filter = filter.or_else(stored_filter);
             return match options.order.name() == stored.comparator {
                 true => Ok(CfOptions { large_value_bytes, merge_operator, compaction_filter, ..options }),
                 false => Err(mismatch(stored, Some(options.order.name()))),
@@ -512,10 +513,7 @@ impl Opening<'_> {
         let Some(order) = order else {
             return Err(mismatch(stored, None));
         };
-        let merge_operator = self.merge_operator_of(stored, None)?;
-        let compaction_filter = self.stored_filter(stored);
-        let options =
-            CfOptions { merge_operator, compaction_filter, ..version::family::decode(&stored.options, order.clone())? };
+        let options = self.parts.stored_options(stored, order)?;
         if let Some(codec) = options.missing_codec() {
             let what = format!(
                 "family {:?} is packed with {codec}, and this build is one without the feature `{codec}`",
@@ -545,10 +543,7 @@ impl Opening<'_> {
                 given.name()
             ))),
             (_, Some(given)) => Ok(Some(given)),
-            (Some(name), None) => {
-                let known = self.parts.merge_operators.iter().find(|operator| operator.name() == name);
-                Ok(Some(known.cloned().unwrap_or_else(|| MergeOperator::of_name(name))))
-            }
+            (Some(name), None) => Ok(Some(self.parts.merge_operator(name))),
             (None, None) => Ok(None),
         }
     }
@@ -559,13 +554,6 @@ impl Opening<'_> {
             let operator = self.options(&stored.name)?.merge_operator?;
             Some(EditChange::MergeOperatorNamed { family: stored.id, name: operator.name().to_owned() })
         })
-    }
-
-    /// Returns the compaction filter of a family's stored name: the caller's, or one without a function.
-    fn stored_filter(&self, stored: &version::FamilyState) -> Option<CompactionFilter> {
-        let name = stored.compaction_filter.as_deref()?;
-        let known = self.parts.filters.iter().find(|filter| filter.name() == name);
-        Some(known.cloned().unwrap_or_else(|| CompactionFilter::of_name(name)))
     }
 
     /// Returns the changes that record the compaction filters of the caller's options whose names differ from the stored

@@ -1,5 +1,6 @@
 //! The tables of a store under salvage: selects the tables to read, and opens each completely or by its readable parts.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use waxseal_lsm::env::{File, Open};
@@ -9,7 +10,7 @@ use waxseal_lsm::order::Order;
 use waxseal_lsm::record::MAX_SEQNO;
 use waxseal_lsm::seam::Companions;
 use waxseal_lsm::sst::{Cache, Expected, KnownTable, Table, WRITTEN_SEQNO, rebuild};
-use waxseal_lsm::version;
+use waxseal_lsm::version::{self, TableMeta};
 
 use super::undated::UNDATED;
 use super::{Named, Salvage};
@@ -27,17 +28,20 @@ impl Salvage<'_> {
         self.strays.get(at as usize).map(|table| format!("family of {table}"))
     }
 
-    /// Returns the tables to read: those in the manifest, or every table file if no manifest is readable.
+    /// Returns the tables to read: those in the manifest, for each key from its oldest versions to its newest, or every
+    /// table file if no manifest is readable.
     pub(super) fn tables(&self, names: &[String]) -> Vec<(String, Option<Named>)> {
         match &self.state {
             Some(state) => {
                 let of = |family: &Arc<version::FamilyState>| {
                     let id = family.id;
-                    family
-                        .tables
-                        .values()
-                        .map(move |(_, meta)| (StoreFileName::Table(meta.number).to_string(), Some((id, meta.clone()))))
-                        .collect::<Vec<_>>()
+                    let mut tables: Vec<_> = family.tables.values().collect();
+                    // Operands are copied behind what is below them: see `operands`.
+                    tables.sort_by_key(|(level, meta)| (Reverse(*level), meta.greatest_seqno));
+                    let named = |(_, meta): &(u8, Arc<TableMeta>)| {
+                        (StoreFileName::Table(meta.number).to_string(), Some((id, meta.clone())))
+                    };
+                    tables.into_iter().map(named).collect::<Vec<_>>()
                 };
                 state.families.values().flat_map(of).collect()
             }
