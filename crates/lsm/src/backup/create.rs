@@ -128,30 +128,31 @@ impl Backup {
 struct Known {
     /// The hash of every file that a readable description names.
     hashes: HashMap<BackupFileName, u64>,
-    /// The stores of the readable descriptions.
-    stores: Vec<Uid>,
+    /// The store of the newest readable description.
+    last_store: Option<Uid>,
 }
 
 impl Known {
     /// Reads the descriptions. A damaged one proves nothing: the files that only it names are checked before use.
     fn read(directory: &BackupDirectory, listing: &Listing) -> Known {
-        let mut known = Known { hashes: HashMap::new(), stores: Vec::new() };
+        let mut known = Known { hashes: HashMap::new(), last_store: None };
         for description in directory.descriptions(listing).filter_map(|(_, description)| description.ok()) {
             let files = description.files().unwrap_or_default();
             known.hashes.extend(files.into_iter().map(|file| (file.name, file.hash)));
-            known.stores.push(description.identity.store);
+            known.last_store = Some(description.identity.store);
         }
         known
     }
 
-    /// Checks that the directory has a backup of this store or of an ancestor, or no readable backup.
+    /// Checks that the newest readable backup of the directory, if there is one, is of this store or of an ancestor: a
+    /// directory has one line of stores, so that the newest backup, and what a purge keeps, are always of the last one.
     fn check_lineage(&self, identity: &StoreIdentity, dir: &Path) -> Result<()> {
         let is_kin = |store: &Uid| {
             *store == identity.store || identity.ancestors.iter().any(|ancestor| ancestor.store == *store)
         };
-        match self.stores.last() {
-            Some(other) if !self.stores.iter().any(is_kin) => Err(Error::invalid(format!(
-                "{} holds backups of another store ({other:?}, this one is {:?}): use a directory for each store",
+        match &self.last_store {
+            Some(other) if !is_kin(other) => Err(Error::invalid(format!(
+                "the newest backup in {} is of another store ({other:?}, this one is {:?}): use a directory for each store",
                 dir.display(),
                 identity.store
             ))),

@@ -225,13 +225,20 @@ fn a_directory_holds_the_backups_of_one_store_and_its_descendants() {
     let other = open(&sim, Path::new("/other"));
     fill(&other, 0..50, 0);
     let refused = assert_kind(backup(&other), ErrorKind::Invalid, "another store");
-    assert!(refused.to_string().contains("another store"), "{refused}");
+    assert!(refused.to_string().contains("of another store"), "{refused}");
     backups(&sim).restore(1, "/restored").unwrap();
     let heir = open(&sim, Path::new("/restored"));
     fill(&heir, 0..50, 1);
     let created = Backup::create(&heir, Path::new(BACKUPS), BackupOptions::default()).unwrap();
     assert!(created.id == 2 && created.copied_files < created.files, "{created:?}");
     assert_eq!(backups(&sim).list().unwrap()[1].store, uid(&sim, Path::new("/restored")));
+    // From here on the directory is the heir's: a purge that keeps the newest would remove the last one of the others.
+    backups(&sim).restore(1, "/sibling").unwrap();
+    for other in [db, open(&sim, Path::new("/sibling"))] {
+        let refused = assert_kind(backup(&other), ErrorKind::Invalid, "a store beside the line");
+        assert!(refused.to_string().contains("newest backup"), "{refused}");
+    }
+    assert_eq!(backup(&heir).unwrap(), 3);
     let other_place = Backup::create(&other, Path::new("/elsewhere"), BackupOptions::default());
     assert_eq!(other_place.unwrap().id, 1);
 }
