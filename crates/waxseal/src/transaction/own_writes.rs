@@ -165,14 +165,24 @@ impl FamilyWrites {
     }
 
     fn set(&mut self, key: &[u8], value: Option<Vec<u8>>) {
-        let key = self.key(key);
-        self.keys.insert(key, OwnValue::set(value));
+        self.write(key, OwnValue::set(value));
     }
 
     fn merge(&mut self, key: &[u8], operand: &[u8]) {
         let base = if self.deleted_range(key).is_some() { Base::Absent } else { Base::Stored };
-        let own = self.keys.entry(self.key(key)).or_insert(OwnValue { base, operands: Vec::new() });
+        let earlier = self.keys.get_mut(&self.key(key)).map(|own| std::mem::replace(own, OwnValue::set(None)));
+        let mut own = earlier.unwrap_or(OwnValue { base, operands: Vec::new() });
         own.operands.push(operand.to_vec());
+        self.write(key, own);
+    }
+
+    /// Sets the value of a key. Of keys that are equal in the family's order, reads return the bytes of the last one.
+    fn write(&mut self, key: &[u8], value: OwnValue) {
+        let key = self.key(key);
+        if !self.order.is_hashable() {
+            self.keys.remove(&key);
+        }
+        self.keys.insert(key, value);
     }
 
     fn delete_range(&mut self, (start, end): RangeBounds<'_>) {

@@ -530,6 +530,47 @@ impl Comparator for Reverse {
     }
 }
 
+/// An order in which capitals equal small letters.
+struct IgnoringCase;
+
+impl Comparator for IgnoringCase {
+    fn name(&self) -> &str {
+        "test.ignoring-case"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        a.to_ascii_lowercase().cmp(&b.to_ascii_lowercase())
+    }
+
+    fn equal_means_same_bytes(&self) -> bool {
+        false
+    }
+}
+
+/// Of keys that are equal in the family's order, a transaction shows the one that the store shows after its commit.
+#[test]
+fn equal_keys_have_the_bytes_of_the_last_write() {
+    let db = Db::memory().unwrap();
+    let order = Order::custom(Arc::new(IgnoringCase));
+    let options = CfOptions { order, merge_operator: Some(MergeOperator::append("")), ..CfOptions::default() };
+    let cf = db.create_column_family("rows", options).unwrap();
+    let transaction = db.transaction();
+    transaction.put(&cf, "a", "1").unwrap();
+    transaction.put(&cf, "A", "2").unwrap();
+    transaction.put(&cf, "b", "3").unwrap();
+    transaction.merge(&cf, "B", "4").unwrap();
+    transaction.merge(&cf, "C", "5").unwrap();
+    transaction.delete(&cf, "c").unwrap();
+    transaction.merge(&cf, "c", "6").unwrap();
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    let own: Vec<_> =
+        transaction.iter(&cf).map(|row| row.unwrap()).map(|(key, value)| (text(&key), text(&value))).collect();
+    transaction.commit().unwrap();
+    let stored: Vec<_> = cf.iter().map(|row| row.unwrap()).map(|(key, value)| (text(&key), text(&value))).collect();
+    assert_eq!(stored, [("A", "2"), ("B", "34"), ("c", "6")].map(|(key, value)| (key.to_owned(), value.to_owned())));
+    assert_eq!(own, stored);
+}
+
 /// Bytewise order, until it contradicts itself: then a pseudorandom sequence, whatever the keys.
 struct Contradicting {
     has_begun: AtomicBool,
