@@ -283,6 +283,35 @@ fn drops_ranges_operands_and_ingested_rows_are_changes() {
     assert!(tables() < kept, "{} of {kept} tables", tables());
 }
 
+/// Ingested rows are read in their family's order when the family is dropped, when a read-only store does not know it yet,
+/// and after an open. A store without the order says which one it needs.
+#[test]
+fn ingestions_in_an_order_of_the_user_are_read_whatever_became_of_the_family() {
+    let (sim, dir) = sim(12);
+    let without_order = || Parts { orders: Vec::new(), ..parts(sim.env(sim.steps())) };
+    let db = Db::open(&dir, settings(), without_order()).unwrap();
+    let at = db.keep_log_for(NAME, None).unwrap();
+    let reader = read_only(&sim, &dir).unwrap();
+    let family = db.create_family("mine", CfOptions { order: backwards(), ..options() }).unwrap();
+    db.bulk_load(&family, &mut |load| [b"b", b"a"].iter().try_for_each(|key| load.push(Kind::Put, *key, b"v", &[])))
+        .unwrap();
+    drop(family);
+    db.sync().unwrap();
+    let count = |db: &Db, reach| Mirror::default().catch_up(&mut db.changes_since(&at, reach).unwrap());
+    assert_eq!(count(&db, ChangeReach::Visible).unwrap(), 2);
+    assert_eq!(count(&reader, ChangeReach::Durable).unwrap(), 2);
+    db.drop_family("mine").unwrap();
+    db.sync().unwrap();
+    assert_eq!(count(&db, ChangeReach::Visible).unwrap(), 3);
+    assert_eq!(count(&reader, ChangeReach::Durable).unwrap(), 3);
+    drop(reader);
+    drop(db);
+    assert_eq!(count(&open(&sim, &dir), ChangeReach::Visible).unwrap(), 3);
+    let refused = count(&Db::open(&dir, settings(), without_order()).unwrap(), ChangeReach::Visible).unwrap_err();
+    assert_eq!(*refused.kind(), ErrorKind::Invalid);
+    assert!(refused.to_string().contains("test.backwards"), "{refused}");
+}
+
 #[test]
 fn a_reader_beside_a_writer_follows_it_over_retired_segments_ingestions_and_opens() {
     let (sim, dir) = sim(11);

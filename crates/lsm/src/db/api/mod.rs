@@ -440,6 +440,7 @@ impl Db {
             return Err(Error::invalid(format!("{name:?}: system families are made when a store is opened")));
         }
         let _job = inner.flusher().job()?;
+        inner.given.add_order(&options.order);
         let id = inner.catalog().families().next_id;
         ddl::create_families(inner.flusher(), vec![(id, name.to_owned(), options)], &mut || {
             if let Some(low) = epoch_of(id) {

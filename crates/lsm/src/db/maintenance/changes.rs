@@ -343,7 +343,8 @@ impl Changes {
     /// Returns the next change; `None` if there is none now. Later calls return later changes.
     ///
     /// Errors: `OutOfReach` if the log behind the reader exceeded the bounds and was dropped; `Corruption` of the log, of
-    /// a value or of a record, with its place; `Io`, `Closed`. After an error the reader stays where it is.
+    /// a value or of a record, with its place; `Invalid` for ingested rows in an order that was not given; `Io`, `Closed`.
+    /// After an error the reader stays where it is.
     #[allow(clippy::should_implement_trait, reason = "the end of the changes is not final")]
     pub fn next(&mut self) -> Result<Option<Change>> {
         loop {
@@ -353,7 +354,7 @@ impl Changes {
             }
             if let Some(logged) = self.waiting.pop_front() {
                 if logged.tables.is_some() {
-                    self.begin_ingested(logged);
+                    self.begin_ingested(logged)?;
                     continue;
                 }
                 return match self.whole(&logged) {
@@ -659,13 +660,22 @@ impl Changes {
         }
     }
 
-    fn begin_ingested(&mut self, logged: LoggedChange) {
+    /// Begins to read the rows of an ingestion. The family may be dropped, or unknown yet to a read-only store.
+    fn begin_ingested(&mut self, logged: LoggedChange) -> Result<()> {
+        let Some(order) = self.inner.given.order(&logged.family.order) else {
+            let ChangedFamily { name, order, .. } = &*logged.family;
+            let what = format!(
+                "rows were ingested into family {name:?}, which is ordered by {order:?}; open the store with that order"
+            );
+            self.waiting.push_front(logged);
+            return Err(Error::invalid(what));
+        };
         let LoggedChange { seqno, family, ends_commit, tables, .. } = logged;
         let tables = tables.unwrap_or_default();
-        let order = self.inner.catalog().families().by_id.get(&family.id).map(|family| family.order().clone());
         let values = tables.iter().flat_map(|table| table.values.iter().map(|(number, uid)| (*uid, *number))).collect();
-        let (order, tables) = (order.unwrap_or_else(Order::bytewise), tables.into());
+        let tables = tables.into();
         self.ingested = Some(IngestedRows { seqno, family, order, tables, open: None, values, ends_commit });
+        Ok(())
     }
 
     /// Returns the next row of the ingestion that is being read.

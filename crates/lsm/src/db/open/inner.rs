@@ -35,11 +35,28 @@ pub(crate) struct StoreInner {
     pub(super) store_lock: Mutex<Option<StoreLocks>>,
 }
 
-/// Options, orders and operators that the caller gave, kept for `refresh`.
+/// Options, orders and operators that the caller gave, kept for `refresh` and for the change feed.
 pub(in crate::db) struct GivenByName {
     pub(super) families: Vec<(String, CfOptions)>,
-    pub(super) orders: Vec<Order>,
+    /// Also those of families that were created since.
+    pub(super) orders: Mutex<Vec<Order>>,
     pub(super) merge_operators: Vec<MergeOperator>,
+}
+
+impl GivenByName {
+    /// Adds the order of a new family: the change feed needs it even after the family is dropped.
+    pub(in crate::db) fn add_order(&self, order: &Order) {
+        if self.order(order.name()).is_none() {
+            lock(&self.orders).push(order.clone());
+        }
+    }
+
+    /// Returns the order of a stored name, if the caller gave it.
+    pub(in crate::db) fn order(&self, name: &str) -> Option<Order> {
+        let (bytewise, orders) = (Order::bytewise(), lock(&self.orders));
+        let of_families = self.families.iter().map(|(_, options)| &options.order);
+        of_families.chain(&*orders).chain([&bytewise]).find(|order| order.name() == name).cloned()
+    }
 }
 
 /// Closes the store when the user drops the last clone; the background threads hold only `StoreInner`.

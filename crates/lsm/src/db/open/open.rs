@@ -101,7 +101,7 @@ impl StoreInner {
             companions: self.context().companions.clone(),
             listener: self.notifier().listener().clone(),
             families: self.given.families.clone(),
-            orders: self.given.orders.clone(),
+            orders: lock(&self.given.orders).clone(),
             filters: Vec::new(), // a reader compacts nothing
             merge_operators: self.given.merge_operators.clone(),
             engine_log: None,
@@ -212,7 +212,7 @@ pub(super) fn start(
         recovery: Mutex::new(opened.report),
         given: GivenByName {
             families: parts.families.clone(),
-            orders: parts.orders,
+            orders: Mutex::new(parts.orders),
             merge_operators: parts.merge_operators,
         },
         store_lock: Mutex::new(held),
