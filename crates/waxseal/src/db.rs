@@ -199,7 +199,8 @@ impl Db {
     }
 
     /// Returns a snapshot at the last commit known to be durable: the state that a crash of the machine would leave
-    /// now.
+    /// now. If range deletes were written since the last sync, the call may sync the log first; if that fails, reads of
+    /// the snapshot return the error.
     pub fn durable_snapshot(&self) -> Snapshot {
         Snapshot::new(&self.inner, self.inner.check_open().and_then(|()| self.inner.engine.durable_snapshot()))
     }

@@ -44,6 +44,26 @@ fn a_snapshot_keeps_what_it_sees_and_its_end_frees_the_space() {
     assert_eq!((db.tables(&family).unwrap().len(), db.range_deletes(&family).unwrap()), (0, Vec::new()));
 }
 
+/// A durable snapshot sees the durable range deletes below those that are not durable yet, also when a full memtable was
+/// frozen between the two.
+#[test]
+fn a_durable_snapshot_sees_what_newer_range_deletes_hide() {
+    let (sim, dir) = sim(4);
+    let db = open(&sim, &dir);
+    let family = default(&db);
+    put(&db, &family, b"key", b"deleted", Durability::Os).unwrap();
+    delete_range(&db, &family, (None, Some(b"l")), Durability::Sync).unwrap();
+    let pause = db.pause_background().unwrap(); // no flush, which would sync the log
+    delete_range(&db, &family, (None, Some(b"l")), Durability::Os).unwrap();
+    for n in 0..400 {
+        let (key, value) = record(n, 0);
+        put(&db, &family, &[b"m", &key[..]].concat(), &value, Durability::Os).unwrap();
+        let durable = db.durable_snapshot().unwrap();
+        assert_eq!(get(&db, &family, b"key", At::Snapshot(&durable)).unwrap(), None, "after {n} more puts");
+    }
+    drop(pause);
+}
+
 #[test]
 fn the_edges_of_a_range_are_rewritten_when_the_store_settles() {
     let (sim, dir) = sim(3);

@@ -154,17 +154,22 @@ impl Db {
         )))
     }
 
-    /// Takes a snapshot at the last commit known to be durable, which may be slightly older than that of `snapshot`.
+    /// Takes a snapshot at the last commit known to be durable, which may be slightly older than that of `snapshot`. If
+    /// range deletes were written since, it may have to sync the log first. Errors: those of `sync`.
     pub fn durable_snapshot(&self) -> Result<Snapshot> {
         let inner = self.open_inner()?;
-        Ok(match inner.store_log().log() {
-            Some(log) => inner.catalog().held_while_tables_change(inner.catalog().snapshots.take(
+        let Some(log) = inner.store_log().log() else { return Ok(inner.held_snapshot()) };
+        loop {
+            let taken = inner.catalog().held_while_tables_change(inner.catalog().snapshots.take(
                 inner.catalog().reads.expiry_clock(),
                 None,
                 || log.durable_seqno(),
-            )),
-            None => inner.held_snapshot(),
-        })
+            ));
+            if taken.seqno() >= inner.write_path().least_readable.load(Ordering::SeqCst) {
+                return Ok(taken);
+            }
+            inner.write_path().sync_and_check()?;
+        }
     }
 
     /// Returns the time at which a read evaluates expiry now, in microseconds since 1970. It never precedes the expiry

@@ -201,6 +201,7 @@ pub(super) fn start(
         memory,
         log_deletes_ranges: AtomicBool::new(deletes_ranges),
         log_holder: AtomicU32::new(0),
+        least_readable: AtomicU64::new(0),
     };
     let flusher = Flusher { write_path, jobs_lock: Mutex::new(()) };
     let inner = Arc::new(StoreInner {

@@ -1,7 +1,7 @@
 //! The state of the write path: the frames that are being applied, blob separation and the memory budget.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use super::blob_separation::BlobSeparator;
 use super::memory::MemoryBudget;
@@ -29,6 +29,9 @@ pub(crate) struct WritePath {
     pub(in crate::db) log_deletes_ranges: AtomicBool,
     /// The family that last kept the oldest segment of the log from being retired: a hint.
     pub(in crate::db) log_holder: AtomicU32,
+    /// New snapshots must see at least this seqno: of older range deletes, the indexes that were rebuilt know only those
+    /// that `readers` sees.
+    pub(in crate::db) least_readable: AtomicU64,
 }
 
 reach!(
@@ -112,10 +115,13 @@ impl WritePath {
     }
 
     /// Returns the seqnos at which somebody reads, or may begin to read, below the last applied commit. Called under
-    /// the apply lock.
+    /// the apply lock. From here on nobody may begin to read below the visible commit: see `least_readable`.
     pub(in crate::db) fn readers(&self) -> Vec<Seqno> {
+        let visible = self.store_log().visible();
+        // Before the snapshots are listed, so that one which is taken meanwhile is either listed or finds this.
+        self.least_readable.fetch_max(visible, Ordering::SeqCst);
         let mut readers = self.catalog().snapshots.boundaries();
-        readers.push(self.store_log().visible());
+        readers.push(visible);
         readers
     }
 
