@@ -337,6 +337,10 @@ pub trait Companions: Send + Sync {
     /// Binds the companion to the record's seqno, now known (or changed from `old`). Works in place, without the
     /// record.
     fn bind(&self, _companion: &mut [u8], _old: Option<Seqno>, _new: Seqno) {}
+    /// Returns true if `bind` knows the companions of tables with this check algorithm (property 14; 0 names none).
+    fn binds(&self, algorithm: u64) -> bool {
+        self.protection() != Protection::None && (algorithm == self.algorithm() || algorithm == 0)
+    }
     /// Returns the companion of a record to the form in which a batch held it. The default binds it once more, which undoes
     /// the binding where that is an XOR.
     fn unbind(&self, companion: &mut [u8], seqno: Seqno) {

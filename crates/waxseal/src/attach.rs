@@ -12,7 +12,7 @@ use waxseal_lsm::checksum::hash_key;
 use waxseal_lsm::db::{self as engine, At, Parts};
 use waxseal_lsm::error::{Error, ErrorKind, Result};
 use waxseal_lsm::options::Settings;
-use waxseal_lsm::record::Record;
+use waxseal_lsm::record::{Record, Seqno};
 use waxseal_lsm::seam::Companions;
 use waxseal_meta::Sealer;
 use waxseal_meta::annotations::Annotations;
@@ -52,6 +52,15 @@ pub(crate) struct PlainProtector {
 }
 
 impl Companions for PlainProtector {
+    /// A compaction keeps the seals of ingested tables, with their expiries and labels.
+    fn bind(&self, companion: &mut [u8], old: Option<Seqno>, new: Seqno) {
+        Sealer::new().bind(companion, old, new);
+    }
+
+    fn binds(&self, algorithm: u64) -> bool {
+        Sealer::new().binds(algorithm)
+    }
+
     #[inline]
     fn retains(&self, record: &Record<'_>) -> bool {
         has_history(record)

@@ -3,7 +3,48 @@
 use std::time::{Duration, SystemTime};
 
 use waxseal::registry::{Event, Field};
-use waxseal::{CfOptions, Db, ErrorKind, IngestOptions, Result, TableWriter, VerifyOptions, WriteOptions};
+use waxseal::{CfOptions, ChangeReach, Db, ErrorKind, IngestOptions, Result, TableWriter, VerifyOptions, WriteOptions};
+
+/// A plain node that compacts ingested tables keeps their seals, labels and expiries, and so does its change feed.
+#[test]
+fn a_plain_node_keeps_what_ingested_records_have() -> Result<()> {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, file) = (dir.path().join("store"), dir.path().join("file"));
+    let db = Db::open(&store)?;
+    let at = db.change_cursor("all")?.position()?;
+    let cf = db.column_family("default")?;
+    let later = SystemTime::now() + Duration::from_secs(3600);
+    let mut writer = TableWriter::create(&file, &cf)?;
+    writer.put_with("a", "1", WriteOptions::new().label("source", "file"))?;
+    writer.put_with("b", "2", WriteOptions::new().expires_at(later))?;
+    writer.put("c", "3")?.finish()?;
+    db.ingest(&cf, [&file], IngestOptions::default())?;
+    db.settle()?;
+    let what = |db: &Db| -> Result<_> {
+        let cf = db.column_family("default")?;
+        let entry = |key, id| cf.get_meta(key, id).map(|entry| entry.map(|entry| entry.bytes.to_vec()));
+        let seals: Result<Vec<_>> = ["a", "b", "c"].iter().map(|key| Ok(cf.get_sealed(key)?.unwrap().seal)).collect();
+        Ok((entry("a", waxseal::meta::LABELS)?.unwrap(), entry("b", waxseal::meta::EXPIRY)?.unwrap(), seals?))
+    };
+    let feed = |db: &Db| -> Result<Vec<_>> {
+        let changes = db.changes_within(at, ChangeReach::Visible)?;
+        changes.map(|change| change.and_then(|change| Ok((change.seal, change.expires_at()?)))).collect()
+    };
+    let (before, fed) = (what(&db)?, feed(&db)?);
+    db.close()?;
+    let db = Db::builder(&store).plain().open()?;
+    assert_eq!(feed(&db)?, fed);
+    let cf = db.column_family("default")?;
+    cf.put("bb", "between")?;
+    cf.compact()?;
+    db.close()?;
+    let db = Db::open(&store)?;
+    assert_eq!(what(&db)?, before);
+    let report = db.verify(VerifyOptions::default())?;
+    assert_eq!((report.corrupted, report.missing), (0, 0), "{report}");
+    assert_eq!(db.seals().unwrap().adopted, 0);
+    Ok(())
+}
 
 #[test]
 fn ingested_records_have_seals_entries_and_expiry() -> Result<()> {

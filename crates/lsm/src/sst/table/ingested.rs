@@ -36,7 +36,7 @@ impl Table {
 
     /// Returns true if its records have companions that its protector can bind to another seqno.
     fn binds(&self) -> bool {
-        self.records.protector.protection() != Protection::None && self.records.protection != Protection::Foreign
+        self.records.protector.binds(self.properties.seal_algorithm)
     }
 
     /// Returns a checked block as readers see it; `room` is a buffer for its bytes. Blocks of other tables stay as they
