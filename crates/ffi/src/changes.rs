@@ -213,7 +213,8 @@ calls! {
     ///
     /// Thread-safe. On success the caller owns `*changes` and frees it with `waxseal_changes_destroy`. Errors:
     /// `WAXSEAL_OUT_OF_REACH` if the log is not kept that far back, or if the position lies in a history that was cut
-    /// before it; `WAXSEAL_INVALID` for text that is no position, for a position ahead of the store, and for an unknown
+    /// before it; `WAXSEAL_INVALID` for text that is no position, for a position ahead of the store (unless it is open for
+    /// reading only: it waits there for the writer's commits), and for an unknown
     /// reach; `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
     fn waxseal_changes_since(
         db: *mut waxseal_db_t, bytes position, reach: i32, out changes: *mut *mut waxseal_changes_t,

@@ -222,7 +222,8 @@ impl Db {
     /// Errors: `OutOfReach` if the log is not kept that far back; the message names the oldest position. The same if the
     /// position lies in a history that was cut before it: a crash of the machine took back commits that the consumer has
     /// seen, or the store was restored from an older backup. The consumer then starts again, from a
-    /// [checkpoint](Db::checkpoint) or a backup. `Invalid` if the position lies ahead of the store; `ReadOnly`, `Io`.
+    /// [checkpoint](Db::checkpoint) or a backup. `Invalid` if the position lies ahead of the store
+    /// (a store that is open for reading only waits there for the writer's commits); `ReadOnly`, `Io`.
     ///
     /// ```
     /// # fn main() -> waxseal::Result<()> {

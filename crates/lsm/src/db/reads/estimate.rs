@@ -4,7 +4,8 @@
 //! Sum:    each record contributes 1 if it is a live value, less 1 if the next older version of its key is a live value.
 //!         The contributions of one key's versions add up to 1 if its newest version is a live value, otherwise to 0.
 //! Counts: records of the lowest level have no older versions below, so the manifest's counts are their sum. A table
-//!         with tombstones is an exception: it may hold older versions, or not.
+//!         with tombstones is an exception: it may hold older versions, or not. So is a table that a newer range delete
+//!         overlaps: a record that a range delete hides contributes nothing, and is no older version of another.
 //! Sample: the sum over all other records is the mean over a sample, times their number. A scan of the sources draws
 //!         `SAMPLES` records in total, but at least `LEAST` from each source. A settled store has at most an eighth of
 //!         its bytes above the lowest level, so an error of the mean matters an eighth.
@@ -21,7 +22,9 @@ use crate::db::state::family::{Family, Generation, TableHandle, View};
 use crate::error::Result;
 use crate::ledger::Ledger;
 use crate::options::{ReadSettings, Verify};
+use crate::range_index::RangeIndex;
 use crate::record::{Kind, MAX_SEQNO, Record, Seqno};
+use crate::version::TableMeta;
 
 /// Number of sampled records.
 const SAMPLES: u64 = 1024;
@@ -75,7 +78,17 @@ impl Reads {
         // Tables of level 0 overlap, so only one of them can be the lowest.
         let lowest = levels.iter().rposition(|tables| !tables.is_empty()).filter(|level| *level > 0);
         let now = moment.fixed(self.expiry_clock());
-        let is_counted = |table: &&Arc<TableHandle>| table.meta().ledger.deletes.count == 0;
+        let ranges = view.active.range_index();
+        let is_hidden_in_part = |meta: &TableMeta| {
+            let overlap = |ranges: &Arc<RangeIndex>| {
+                ranges
+                    .fragments(&meta.smallest, &meta.largest)
+                    .any(|fragment| fragment.newest(now.seqno) > meta.oldest_seqno())
+            };
+            ranges.as_ref().is_some_and(overlap)
+        };
+        let is_counted =
+            |table: &&Arc<TableHandle>| table.meta().ledger.deletes.count == 0 && !is_hidden_in_part(table.meta());
         let (counted, mixed): (Vec<_>, Vec<_>) =
             lowest.map_or(&[][..], |level| levels[level]).iter().partition(is_counted);
         let counts: u64 = counted.iter().map(|table| live_of(table, self.expiry_clock().now())).sum();
@@ -111,8 +124,10 @@ impl Reads {
             return Ok(None);
         }
         let checks = self.checks(READING);
+        let hidden_through = of.1.active.range_deleted_at(record.key, now.seqno);
         let is_live = |record: &Record<'_>| {
-            record.kind == Kind::Merge || self.is_value(record, now.as_of, checks).unwrap_or(true)
+            record.seqno > hidden_through
+                && (record.kind == Kind::Merge || self.is_value(record, now.as_of, checks).unwrap_or(true))
         };
         let mut was_live = false;
         if let Some(before) = record.seqno.checked_sub(1) {
