@@ -447,6 +447,29 @@ def test_ranges_are_deleted(db):
     assert not db
 
 
+def test_families_are_cleared_in_one_commit(db, tmp_path):
+    users, orders = db.family("users"), db.family("orders")
+
+    def filled():
+        for family in (db, users, orders):
+            family[b"a"] = b"1"
+
+    filled()
+    changes = db.changes_since(db.change_position(), durable=False)
+    db.clear([users, orders])
+    assert (len(db), len(users), len(orders)) == (1, 0, 0)
+    assert [change.ends_commit for change in changes] == [False, True], "one commit"
+    db.clear(family for family in (db,))
+    assert not db
+    filled()
+    db.clear([])
+    assert len(db) == 1, "an empty list is no default"
+    with waxseal.open(tmp_path / "other", "n") as other:
+        with pytest.raises(waxseal.InvalidArgument, match="another store"):
+            db.clear([users, other])
+    assert len(users) == 1, "nothing is removed"
+
+
 def test_durability_is_a_word(db):
     for word in ("none", "os", "sync", None):
         db.put(b"key", b"value", word)

@@ -221,6 +221,16 @@ class DB(Family, Asker, Transacting, ChangeFeed):
         encoded = encoded_name(name)
         self._handles.call("waxseal_family_drop", self._handles.db, encoded, len(encoded))
 
+    def clear(self, families: Optional[Iterable[Family]] = None) -> None:
+        """Deletes all keys of the families in one write, whatever they hold: after a crash all are empty or none.
+        Without `families`, deletes those of the family `default`.
+
+        Raises InvalidArgument, and deletes nothing, for a family of another store or one that was dropped.
+        """
+        cleared = [self._family_of(family) for family in ([self] if families is None else families)]
+        handles = (C.c_void_p * len(cleared))(*cleared)
+        self._handles.call("waxseal_clear", self._handles.db, handles, len(cleared))
+
     def families(self) -> List[str]:
         """Returns the names of all families."""
         return family_names(self._handles)

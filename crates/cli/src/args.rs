@@ -43,7 +43,7 @@ pub(crate) struct Args {
 
 /// The verbs as `--help` lists them.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Records", &["put", "get", "del", "delete-range", "compare-and-set", "add", "merge", "pop", "scan"]),
+    ("Records", &["put", "get", "del", "delete-range", "clear", "compare-and-set", "add", "merge", "pop", "scan"]),
     ("In and out", &["load", "dump", "export", "import", "ingest"]),
     ("Files", &["fs", "mount", "serve"]),
     ("Tables", &["table", "sql", "node"]),
@@ -113,6 +113,12 @@ pub(crate) enum Verb {
     Del { key: OsString },
     /// Delete all records of a range of keys, in one write; no error if there are none.
     DeleteRange(DeleteRange),
+    /// Delete all records of one or several families, in one write.
+    Clear {
+        /// The names of the families.
+        #[arg(required = true)]
+        families: Vec<String>,
+    },
     /// Set a key to NEW if its value is OLD, atomically; without NEW, delete it.
     ///
     /// Exit code 6 if the key has another value.

@@ -95,6 +95,7 @@ fn run(args: &Args, output: &mut Output) -> Result<Exit, Failure> {
         Verb::Get { key } => records::get(args, key, output),
         Verb::Del { key } => records::del(args, key, output),
         Verb::DeleteRange(range) => records::delete_range(args, range, output),
+        Verb::Clear { families } => records::clear(args, families, output),
         Verb::CompareAndSet { key, old, new } => records::compare_and_set(args, key, old, new.as_deref(), output),
         Verb::Pop { last } => records::pop(args, *last, output),
         Verb::Add { key, number } => records::add(args, key, *number, output),

@@ -1,4 +1,4 @@
-//! put, get, del, delete-range, compare-and-set, add, merge, scan.
+//! put, get, del, delete-range, clear, compare-and-set, add, merge, scan.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -104,6 +104,18 @@ pub(crate) fn delete_range(args: &Args, range: &DeleteRange, output: &mut Output
     session(args, &db)?.column_family(args.cf())?.delete_range((start, end))?;
     db.close()?;
     output.changed(&json!({ "ok": true }))?;
+    Ok(Exit::Ok)
+}
+
+pub(crate) fn clear(args: &Args, families: &[String], output: &mut Output) -> Result<Exit, Failure> {
+    let db = open_to_change(args)?;
+    let mut batch = session(args, &db)?.batch();
+    for name in families {
+        batch.delete_range(&existing_family(&db, name)?, ..);
+    }
+    batch.commit(batch.durability())?;
+    db.close()?;
+    output.changed(&json!({ "ok": true, "families": families }))?;
     Ok(Exit::Ok)
 }
 

@@ -4537,6 +4537,15 @@ int32_t waxseal_family_options_json(const waxseal_family_t *family, waxseal_byte
 int32_t waxseal_family_drop(waxseal_db_t *db, const uint8_t *name, size_t name_len, waxseal_error_t **error);
 
 /**
+ * Removes all keys of several column families in one commit, with the store's durability: see `waxseal_delete_range`.
+ * A count of 0 is not an error.
+ *
+ * Thread-safe. Errors: as of `waxseal_put`; `WAXSEAL_INVALID` for a family of another store or one that was dropped.
+ * Nothing is removed then.
+ */
+int32_t waxseal_clear(waxseal_db_t *db, const waxseal_family_t *const *families, size_t count, waxseal_error_t **error);
+
+/**
  * Returns the names of all column families, each followed by a zero byte.
  *
  * Thread-safe. On success the caller owns `*names` and frees it with `waxseal_bytes_destroy`. Errors:

@@ -6,6 +6,7 @@ use crate::bytes::{give, waxseal_bytes_t};
 use crate::db::waxseal_db_t;
 use crate::declare::destroy;
 use crate::error::calls;
+use crate::failure::Result;
 use crate::family_options::{change_family, family_settings, options_of, waxseal_family_options_t};
 use crate::handle::{HandleKind, handle, issue, with};
 use crate::json::options_json;
@@ -114,6 +115,17 @@ calls! {
     /// Thread-safe. Errors: `WAXSEAL_INVALID` for an unknown name, `WAXSEAL_READ_ONLY`, `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
     fn waxseal_family_drop(db: *mut waxseal_db_t, bytes name) {
         with(db.cast_const(), |db| Ok(db.drop_column_family(name.text("name")?)?))
+    }
+
+    /// Removes all keys of several column families in one commit, with the store's durability: see
+    /// `waxseal_delete_range`. A count of 0 is not an error.
+    ///
+    /// Thread-safe. Errors: as of `waxseal_put`; `WAXSEAL_INVALID` for a family of another store or one that was dropped.
+    /// Nothing is removed then.
+    fn waxseal_clear(db: *mut waxseal_db_t, array families: *const *const waxseal_family_t) {
+        let cleared = families?.iter().map(|family| with(*family, |family: &ColumnFamily| Ok(family.clone())));
+        let cleared = cleared.collect::<Result<Vec<ColumnFamily>>>()?;
+        with(db.cast_const(), |db| Ok(db.clear(&cleared)?))
     }
 
     /// Returns the names of all column families, each followed by a zero byte.

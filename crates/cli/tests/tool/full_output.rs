@@ -31,6 +31,7 @@ fn a_change_whose_result_is_not_printed_is_named() {
         &["--json", "compare-and-set", "key", "value", "other"],
         &["--json", "del", "count"],
         &["--json", "delete-range", "--prefix", "x"],
+        &["--json", "clear", "default"],
         &["--json", "--cf", "sums", "merge", "--create", "add_i64", "key", "1"],
         &["--json", "table", "create", "a.b", "--partition-key", "k:text"],
         &["--json", "table", "drop", "a.b"],

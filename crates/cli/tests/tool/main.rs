@@ -98,7 +98,16 @@ fn exit_codes() {
     assert_eq!(tool.code(&["delete-range"]), 1);
     assert_eq!(tool.code(&["delete-range", "--prefix", ""]), 1);
     let delete_all = &["delete-range", "--all"][..];
-    for verb in [&["get", "key"][..], &["scan"], &["del", "key"], delete_all, &["levels"], &["stats"], &["compact"]] {
+    for verb in [
+        &["get", "key"][..],
+        &["scan"],
+        &["del", "key"],
+        delete_all,
+        &["clear", "users"],
+        &["levels"],
+        &["stats"],
+        &["compact"],
+    ] {
         assert_eq!(tool.code(verb), 2, "{verb:?}");
     }
     assert!(!tool.path("store").exists(), "looking makes no store");

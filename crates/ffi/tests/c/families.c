@@ -123,6 +123,38 @@ static void families_are_listed_and_dropped(void) {
     end_store(db, family);
 }
 
+/* One commit removes the records of several families, and a refused one removes none. */
+static void families_are_cleared_together(void) {
+    waxseal_family_t *family, *elsewhere, *users = NULL, *old = NULL;
+    waxseal_db_t *db = memory_store(&family), *other = memory_store(&elsewhere);
+    const waxseal_family_t *cleared[2];
+    CHECK_OK(waxseal_family_open(db, LIT("users"), &users, &error));
+    CHECK_OK(waxseal_family_open(db, LIT("old"), &old, &error));
+    CHECK_OK(waxseal_put(family, LIT("a"), LIT("1"), &error));
+    CHECK_OK(waxseal_put(users, LIT("a"), LIT("1"), &error));
+    cleared[0] = family;
+    cleared[1] = elsewhere;
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_clear(db, cleared, 2, &error));
+    CHECK_SAYS("another store", waxseal_error_message(error));
+    cleared[1] = NULL;
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_clear(db, cleared, 2, &error));
+    CHECK_OK(waxseal_family_drop(db, LIT("old"), &error));
+    cleared[1] = old;
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_clear(db, cleared, 2, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_clear(db, NULL, 2, &error));
+    CHECK_OK(waxseal_clear(db, NULL, 0, &error));
+    CHECK_STATUS(WAXSEAL_OK, waxseal_contains(family, NULL, LIT("a"), &error));
+    cleared[1] = users;
+    CHECK_OK(waxseal_clear(db, cleared, 2, &error));
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_contains(family, NULL, LIT("a"), &error));
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_contains(users, NULL, LIT("a"), &error));
+    CHECK_OK(waxseal_family_destroy(old));
+    CHECK_OK(waxseal_family_destroy(users));
+    CHECK_FAILS(WAXSEAL_CLOSED, waxseal_clear(db, cleared, 2, &error)); /* destroyed handle */
+    end_store(other, elsewhere);
+    end_store(db, family);
+}
+
 static void a_family_is_read_under_another_policy(void) {
     waxseal_family_t *family, *verified = NULL;
     waxseal_db_t *db = memory_store(&family);
@@ -476,6 +508,7 @@ int main(void) {
     RUN(a_family_has_options_of_its_own);
     RUN(names_that_cannot_be_are_refused);
     RUN(families_are_listed_and_dropped);
+    RUN(families_are_cleared_together);
     RUN(a_family_is_read_under_another_policy);
     RUN(scans_skip_tables_without_their_prefix);
     RUN(a_family_merges_operands);
