@@ -24,7 +24,8 @@
  * CALLBACKS run on any thread that needs them and must not unwind (throw, longjmp) into the library. Inside a callback
  * every call on the store that runs it returns WAXSEAL_INVALID; other stores may be used. A callback fails by returning
  * a negative status, and states the reason with waxseal_error_create, whose object the library destroys. The call that
- * ran the callback then returns WAXSEAL_CALLBACK with that reason.
+ * ran the callback then returns WAXSEAL_CALLBACK with that reason. The function of waxseal_transact is no such callback:
+ * it calls the store, and its status and message are returned unchanged.
  */
 
 
@@ -1771,6 +1772,21 @@ typedef struct {
 } waxseal_range_t;
 
 /**
+ * Computes the new value of a key from the present one. `value` is null if the key is absent, and valid during the
+ * call only. To set the key, the callback sets `*new_value` to a bytes object of `waxseal_bytes_create`, which the
+ * library destroys. If it leaves `*new_value` null, the key is deleted. It returns `WAXSEAL_OK`. A negative status is a
+ * failure: the call of `waxseal_update` ends, and nothing is changed.
+ *
+ * Called on the thread of `waxseal_update`, with no lock held, and again whenever another write changed the key
+ * meanwhile. It should be short, and free of side effects or able to repeat them. It must not throw or `longjmp` out of
+ * itself.
+ */
+typedef int32_t (*waxseal_update_fn)(void *context,
+                                     const waxseal_slice_t *value,
+                                     waxseal_bytes_t **new_value,
+                                     waxseal_error_t **error);
+
+/**
  * A table file and the family that it is ingested into.
  */
 typedef struct {
@@ -1964,6 +1980,16 @@ typedef struct {
      */
     size_t count;
 } waxseal_rows_t;
+
+/**
+ * Reads and writes by a transaction. Returns `WAXSEAL_OK`, or another status that is not negative, to commit it. A
+ * negative status discards the writes; the function may pass on that of a failed call, with its error in `*error`.
+ *
+ * Called on the thread of `waxseal_transact`, with no lock held, and again with a new transaction after each conflict.
+ * It should be free of side effects or able to repeat them. It may call the store. It must not end the transaction, and
+ * must not throw or `longjmp` out of itself.
+ */
+typedef int32_t (*waxseal_transact_fn)(void *context, waxseal_transaction_t *transaction, waxseal_error_t **error);
 
 /**
  * A provider's entry for a record.
@@ -4684,6 +4710,24 @@ int32_t waxseal_snapshot_seqno(const waxseal_snapshot_t *snapshot, uint64_t *seq
 int32_t waxseal_snapshot_destroy(waxseal_snapshot_t *snapshot);
 
 /**
+ * Replaces the value of a key by the result of a function of it, atomically. The function runs once, and again each
+ * time that another write changed the key between its read and its change. If it deletes an absent key, nothing is
+ * written. `options` may be null; they apply to the new value.
+ *
+ * Guarantees and costs are those of `waxseal_compare_and_set`.
+ *
+ * Thread-safe, if no other thread uses the options meanwhile. Errors: as of `waxseal_compare_and_set`;
+ * `WAXSEAL_CALLBACK` with the function's reason if it fails; `WAXSEAL_INVALID` for a null function.
+ */
+int32_t waxseal_update(waxseal_family_t *family,
+                       const waxseal_write_options_t *options,
+                       const uint8_t *key,
+                       size_t key_len,
+                       waxseal_update_fn change,
+                       void *context,
+                       waxseal_error_t **error);
+
+/**
  * Sets a key to a value, with the store's durability. Keys have up to 65,535 bytes, values up to 3 GiB less one.
  *
  * Thread-safe. Errors: `WAXSEAL_INVALID` for a key or value that is too long, or null with a length; `WAXSEAL_IO`,
@@ -5581,6 +5625,34 @@ waxseal_slice_t waxseal_iter_value(const waxseal_iter_t *iter);
  * Thread-safe.
  */
 int32_t waxseal_iter_destroy(waxseal_iter_t *iter);
+
+/**
+ * Runs a transaction: passes it to a function, commits it, and runs all of it again after a conflict, on a new
+ * snapshot. No conflict makes it wait: some transaction among those in conflict always succeeds. `isolation` is one of
+ * `WAXSEAL_ISOLATION_..`, `durability` one of `WAXSEAL_DURABILITY_..`.
+ *
+ * Thread-safe. Errors: the negative status of the function, with the message of its error; as of
+ * `waxseal_transaction_begin` and `waxseal_transaction_commit` without `WAXSEAL_CONFLICT`; `WAXSEAL_INVALID` for a
+ * null function; `WAXSEAL_INTERRUPTED`. Nothing was changed then, unless the commit's message says otherwise.
+ */
+int32_t waxseal_transact(waxseal_db_t *db,
+                         int32_t isolation,
+                         int32_t durability,
+                         waxseal_transact_fn run,
+                         void *context,
+                         waxseal_error_t **error);
+
+/**
+ * As `waxseal_transact`; the transaction commits under the session's identity.
+ *
+ * Thread-safe. Errors: as of `waxseal_transact`.
+ */
+int32_t waxseal_session_transact(const waxseal_session_t *session,
+                                 int32_t isolation,
+                                 int32_t durability,
+                                 waxseal_transact_fn run,
+                                 void *context,
+                                 waxseal_error_t **error);
 
 /**
  * Begins a transaction with an isolation level, one of `WAXSEAL_ISOLATION_..`.

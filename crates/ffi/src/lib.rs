@@ -75,6 +75,7 @@ pub mod range;
 
 pub mod snapshot;
 
+pub mod update;
 pub mod write;
 
 pub mod ingest;
@@ -91,6 +92,7 @@ pub mod ends;
 pub mod iter;
 mod row_cursor;
 
+pub mod transact;
 pub mod transaction;
 
 pub mod seal;

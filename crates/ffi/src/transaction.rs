@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use face::{ColumnFamily, Db, Isolation, StoreId, Transaction};
+use face::{ColumnFamily, Db, Durability, Isolation, StoreId, Transaction};
 
 use crate::bytes::{copied, give as give_bytes, waxseal_bytes_t};
 use crate::db::waxseal_db_t;
@@ -58,7 +58,7 @@ fn ended() -> Failure {
 }
 
 /// Gives the caller a transaction.
-fn begin(
+pub(crate) fn begin(
     place: Out<'_, *mut waxseal_transaction_t>,
     isolation: i32,
     begin: impl FnOnce(Isolation) -> Result<Transaction>,
@@ -72,6 +72,18 @@ fn begin(
     transaction.check()?;
     place.set(issue(Mutex::new(CallerTransaction { store: transaction.store(), open: Some(transaction) }))?);
     Ok(())
+}
+
+/// Commits a transaction and ends it; without a durability, with the store's.
+pub(crate) fn commit(transaction: *mut waxseal_transaction_t, durability: Option<Durability>) -> Result<()> {
+    with_mut(transaction.cast_const(), |transaction: &mut CallerTransaction| {
+        let transaction = transaction.open.take().ok_or_else(ended)?;
+        match durability {
+            None => transaction.commit()?,
+            Some(durability) => transaction.commit_with(durability)?,
+        }
+        Ok(())
+    })
 }
 
 /// Runs a call of a transaction on a family.
@@ -298,15 +310,7 @@ calls! {
     /// message names the key, and nothing was changed. Also those of `waxseal_batch_commit` and of `waxseal_get`. For an
     /// unknown durability, `WAXSEAL_INVALID`: the transaction goes on.
     fn waxseal_transaction_commit(transaction: *mut waxseal_transaction_t, durability: i32) {
-        let durability = self::durability(durability)?;
-        with_mut(transaction.cast_const(), |transaction: &mut CallerTransaction| {
-            let transaction = transaction.open.take().ok_or_else(ended)?;
-            match durability {
-                None => transaction.commit()?,
-                Some(durability) => transaction.commit_with(durability)?,
-            }
-            Ok(())
-        })
+        commit(transaction, self::durability(durability)?)
     }
 
     /// Discards all writes and ends the transaction, as its destruction does.

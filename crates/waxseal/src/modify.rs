@@ -123,8 +123,35 @@ impl ColumnFamily {
         mut change: impl FnMut(Option<&[u8]>) -> Option<V>,
         options: WriteOptions,
     ) -> Result<Option<V>> {
+        self.try_update_with(key, |found| Ok(change(found)), options)
+    }
+
+    /// [`update_with`](ColumnFamily::update_with), with a function that may fail. Its error is returned, and nothing is
+    /// changed.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let cf = waxseal::Db::memory()?.column_family("default")?;
+    /// use waxseal::{Error, WriteOptions};
+    ///
+    /// let shorten = |old: Option<&[u8]>| match old {
+    ///     Some([first, ..]) => Ok(Some([*first])),
+    ///     _ => Err(Error::invalid("nothing to shorten")),
+    /// };
+    /// assert!(cf.try_update_with("name", shorten, WriteOptions::default()).is_err());
+    /// cf.put("name", "Ada")?;
+    /// assert_eq!(cf.try_update_with("name", shorten, WriteOptions::default())?, Some(*b"A"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn try_update_with<V: AsRef<[u8]>>(
+        &self,
+        key: impl AsRef<[u8]>,
+        mut change: impl FnMut(Option<&[u8]>) -> Result<Option<V>>,
+        options: WriteOptions,
+    ) -> Result<Option<V>> {
         let (change, ()) = modify(self, key.as_ref(), options, |found| {
-            let change = match change(found) {
+            let change = match change(found)? {
                 Some(new) => Change::Put(new),
                 None if found.is_some() => Change::Delete,
                 None => Change::Keep,

@@ -80,6 +80,63 @@ static void a_change_depends_on_the_value(void) {
     end_store(db, family);
 }
 
+/* What the function of an update is to do, and how often it ran. */
+struct change {
+    waxseal_family_t *family;
+    const char *expected; /* the present value; null for an absent key */
+    const char *made;     /* the new value; null to delete the key */
+    int32_t status;
+    int calls;
+};
+
+static int32_t change_it(void *context, const waxseal_slice_t *value, waxseal_bytes_t **new_value, waxseal_error_t **why) {
+    struct change *change = context;
+    change->calls++;
+    if (change->expected)
+        CHECK_BYTES(change->expected, *value);
+    else
+        CHECK(value == NULL);
+    CHECK_STATUS(WAXSEAL_INVALID, waxseal_put(change->family, LIT("key"), LIT("x"), NULL)); /* the store is busy */
+    if (change->made) CHECK_OK(waxseal_bytes_create(STR(change->made), new_value, why));
+    if (change->status < 0) *why = waxseal_error_create(change->status, LIT("not today"));
+    return change->status;
+}
+
+static void a_function_changes_a_value(void) {
+    waxseal_family_t *family;
+    waxseal_db_t *db = memory_store(&family);
+    struct change change = {family, NULL, NULL, WAXSEAL_OK, 0};
+    waxseal_write_options_t *options = NULL;
+    waxseal_bytes_t *value = NULL;
+    CHECK_OK(waxseal_update(family, NULL, LIT("key"), change_it, &change, &error)); /* deletes an absent key */
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_contains(family, NULL, LIT("key"), &error));
+    change.made = "one";
+    CHECK_OK(waxseal_write_options_create(&options, &error));
+    CHECK_OK(waxseal_write_options_set_durability(options, WAXSEAL_DURABILITY_SYNC));
+    CHECK_OK(waxseal_update(family, options, LIT("key"), change_it, &change, &error));
+    CHECK_OK(waxseal_write_options_destroy(options));
+    change.expected = "one";
+    change.made = ""; /* an empty value is a value */
+    CHECK_OK(waxseal_update(family, NULL, LIT("key"), change_it, &change, &error));
+    change.expected = "";
+    change.made = "two";
+    change.status = -77;
+    CHECK_FAILS(WAXSEAL_CALLBACK, waxseal_update(family, NULL, LIT("key"), change_it, &change, &error));
+    CHECK_SAYS("not today", waxseal_error_message(error));
+    CHECK_OK(waxseal_get(family, NULL, LIT("key"), &value, &error));
+    CHECK_BYTES("", waxseal_bytes_slice(value));
+    CHECK_OK(waxseal_bytes_destroy(value));
+    change.made = NULL;
+    change.status = WAXSEAL_OK;
+    CHECK_OK(waxseal_update(family, NULL, LIT("key"), change_it, &change, &error));
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_contains(family, NULL, LIT("key"), &error));
+    CHECK_NUMBER(5, change.calls);
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_update(family, NULL, LIT("key"), NULL, NULL, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_update(family, NULL, NULL, 9, change_it, &change, &error));
+    CHECK_NUMBER(5, change.calls);
+    end_store(db, family);
+}
+
 static void a_buffer_takes_what_fits(void) {
     waxseal_family_t *family;
     waxseal_db_t *db = memory_store(&family);
@@ -335,6 +392,7 @@ int main(void) {
     RUN(a_value_comes_back);
     RUN(empty_keys_and_values_are_keys_and_values);
     RUN(a_change_depends_on_the_value);
+    RUN(a_function_changes_a_value);
     RUN(a_buffer_takes_what_fits);
     RUN(the_ends_are_the_outermost_records);
     RUN(many_values_come_at_once);

@@ -174,11 +174,57 @@ static void an_iterator_is_used_by_one_at_a_time(void) {
     end_store(shared.db, shared.family);
 }
 
+static int32_t count_one(void *context, const waxseal_slice_t *value, waxseal_bytes_t **new_value, waxseal_error_t **why) {
+    uint32_t count = 0;
+    (void)context;
+    if (value) memcpy(&count, value->data, sizeof count);
+    count++;
+    return waxseal_bytes_create((const uint8_t *)&count, sizeof count, new_value, why);
+}
+
+static int32_t count_in_a_transaction(void *context, waxseal_transaction_t *transaction, waxseal_error_t **why) {
+    waxseal_bytes_t *value = NULL;
+    uint32_t count = 0;
+    int32_t status = waxseal_transaction_get(transaction, shared.family, LIT("count"), &value, why);
+    (void)context;
+    if (status < 0) return status;
+    if (status == WAXSEAL_OK) memcpy(&count, waxseal_bytes_slice(value).data, sizeof count);
+    waxseal_bytes_destroy(value);
+    count++;
+    return waxseal_transaction_put(transaction, shared.family, LIT("count"), (const uint8_t *)&count, sizeof count, why);
+}
+
+static void *count_all(void *argument) {
+    int round;
+    (void)argument;
+    for (round = 0; round < ROUNDS; round++) {
+        told(waxseal_update(shared.family, NULL, LIT("count"), count_one, NULL, NULL));
+        told(waxseal_transact(shared.db, WAXSEAL_ISOLATION_SERIALIZABLE, WAXSEAL_DURABILITY_DEFAULT,
+                              count_in_a_transaction, NULL, NULL));
+    }
+    return NULL;
+}
+
+static void no_change_by_a_function_is_lost(void) {
+    waxseal_bytes_t *value = NULL;
+    uint32_t count = 0;
+    forget();
+    shared.db = memory_store(&shared.family);
+    together(count_all, NULL);
+    CHECK_NUMBER(2 * ROUNDS * THREADS, shared.ok);
+    CHECK_OK(waxseal_get(shared.family, NULL, LIT("count"), &value, &error));
+    memcpy(&count, waxseal_bytes_slice(value).data, sizeof count);
+    CHECK_NUMBER(2 * ROUNDS * THREADS, count);
+    CHECK_OK(waxseal_bytes_destroy(value));
+    end_store(shared.db, shared.family);
+}
+
 int main(void) {
     RUN(one_of_many_closes_a_store);
     RUN(one_of_many_ends_a_handle);
     RUN(a_store_is_closed_while_it_is_used);
     RUN(threads_make_handles_at_once);
     RUN(an_iterator_is_used_by_one_at_a_time);
+    RUN(no_change_by_a_function_is_lost);
     return done();
 }

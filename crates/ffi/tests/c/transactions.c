@@ -233,6 +233,79 @@ static void a_session_has_transactions(void) {
     CHECK_OK(waxseal_transaction_destroy(transaction));
 }
 
+/* What the function of a transaction is to do, and how often it ran. */
+struct run {
+    waxseal_family_t *family;
+    int conflicts; /* the first runs, which another commit disturbs */
+    int32_t status;
+    int ends; /* 1: rolls back, 2: destroys */
+    int calls;
+};
+
+static int32_t run_it(void *context, waxseal_transaction_t *transaction, waxseal_error_t **why) {
+    struct run *run = context;
+    waxseal_bytes_t *value = NULL;
+    int32_t status = waxseal_transaction_get(transaction, run->family, LIT("a"), &value, why);
+    CHECK_OK(status);
+    if (++run->calls <= run->conflicts) CHECK_OK(waxseal_put(run->family, LIT("a"), LIT("other"), why));
+    CHECK_OK(waxseal_transaction_put(transaction, run->family, LIT("b"), LIT("1"), why));
+    CHECK_OK(waxseal_bytes_destroy(value));
+    if (run->status == WAXSEAL_INVALID) return waxseal_transaction_put(transaction, NULL, LIT("c"), LIT("1"), why);
+    if (run->ends == 1) CHECK_OK(waxseal_transaction_rollback(transaction, why));
+    if (run->ends == 2) CHECK_OK(waxseal_transaction_destroy(transaction));
+    return run->status;
+}
+
+static void a_transaction_runs_until_it_commits(void) {
+    waxseal_family_t *family;
+    waxseal_db_t *db = memory_store(&family);
+    struct run run = {family, 2, WAXSEAL_OK, 0, 0};
+    waxseal_session_t *alice = NULL;
+    CHECK_OK(waxseal_put(family, LIT("a"), LIT("0"), &error));
+    CHECK_OK(waxseal_transact(db, WAXSEAL_ISOLATION_SERIALIZABLE, WAXSEAL_DURABILITY_SYNC, run_it, &run, &error));
+    CHECK_NUMBER(3, run.calls);
+    CHECK_STATUS(WAXSEAL_OK, waxseal_contains(family, NULL, LIT("b"), &error));
+    run.conflicts = 9; /* not a conflict under this level */
+    CHECK_OK(waxseal_transact(db, WAXSEAL_ISOLATION_SNAPSHOT, WAXSEAL_DURABILITY_DEFAULT, run_it, &run, &error));
+    CHECK_NUMBER(4, run.calls);
+    run.conflicts = 0;
+    run.status = WAXSEAL_NOT_FOUND; /* no failure */
+    CHECK_OK(waxseal_session_open(db, LIT("alice"), NULL, 0, &alice, &error));
+    CHECK_OK(waxseal_session_transact(alice, WAXSEAL_ISOLATION_SERIALIZABLE, WAXSEAL_DURABILITY_DEFAULT, run_it, &run,
+                                      &error));
+    CHECK_OK(waxseal_session_destroy(alice));
+    CHECK_NUMBER(5, run.calls);
+    end_store(db, family);
+}
+
+static void a_function_that_fails_discards_the_writes(void) {
+    static const int32_t fails[] = {-77, WAXSEAL_CONFLICT, WAXSEAL_INVALID};
+    waxseal_family_t *family;
+    waxseal_db_t *db = memory_store(&family);
+    struct run run = {family, 0, 0, 0, 0};
+    size_t at;
+    CHECK_OK(waxseal_put(family, LIT("a"), LIT("0"), &error));
+    for (at = 0; at < sizeof fails / sizeof *fails; at++) {
+        run.status = fails[at];
+        CHECK_FAILS(run.status, waxseal_transact(db, 0, 0, run_it, &run, &error));
+        CHECK_SAYS(fails[at] == WAXSEAL_INVALID ? "null pointer" : "returned -", waxseal_error_message(error));
+    }
+    run.status = WAXSEAL_OK;
+    run.ends = 1;
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_transact(db, 0, 0, run_it, &run, &error));
+    CHECK_SAYS("ended", waxseal_error_message(error));
+    run.ends = 2;
+    CHECK_FAILS(WAXSEAL_CLOSED, waxseal_transact(db, 0, 0, run_it, &run, &error));
+    CHECK_NUMBER(5, run.calls);
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_transact(db, 2, 0, run_it, &run, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_transact(db, 0, 99, run_it, &run, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_transact(db, 0, 0, NULL, NULL, &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_session_transact(NULL, 0, 0, run_it, &run, &error));
+    CHECK_NUMBER(5, run.calls);
+    CHECK_STATUS(WAXSEAL_NOT_FOUND, waxseal_contains(family, NULL, LIT("b"), &error));
+    end_store(db, family);
+}
+
 int main(void) {
     RUN(a_transaction_sees_its_own_writes);
     RUN(merges_are_seen_by_the_transaction);
@@ -240,5 +313,7 @@ int main(void) {
     RUN(a_conflict_is_a_status);
     RUN(what_is_refused_changes_nothing);
     RUN(a_session_has_transactions);
+    RUN(a_transaction_runs_until_it_commits);
+    RUN(a_function_that_fails_discards_the_writes);
     return done();
 }
