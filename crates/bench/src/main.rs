@@ -136,6 +136,8 @@ impl RunLine {
                 merging: self.bench.iter().any(|step| step.is_merging()),
                 feeding: self.bench.iter().any(|step| step.is_feeding()),
                 collecting: self.bench.iter().any(|step| step.is_collecting()),
+                filtering: self.bench.iter().any(|step| step.is_filtering()),
+                prefix_bytes: self.bench.iter().any(|step| step.is_prefixed()).then(|| self.key.saturating_sub(1)),
                 synced: self.bench.iter().all(|step| *step == Step::FillSync),
                 own: File::read(self.settings.as_deref())?.own(),
                 ..Settings::new(self.cache_mib << 20, self.memtable_mib << 20)

@@ -96,6 +96,17 @@ impl Keys {
         &self.text
     }
 
+    /// Returns a key whose bytes but the last begin no key that a step writes, next to an existing one: its last digit but
+    /// one is a full stop.
+    #[inline]
+    pub fn missing_prefix(&mut self, i: u64) -> &[u8] {
+        self.written(i);
+        if let [.., digit, _] = self.text.as_mut_slice() {
+            *digit = b'.';
+        }
+        &self.text
+    }
+
     /// Returns a key that only the inserting mixes write, above those of the fills.
     #[inline]
     pub fn inserted(&mut self, i: u64) -> &[u8] {

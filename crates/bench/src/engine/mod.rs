@@ -81,7 +81,7 @@ impl Name {
         match feature {
             Feature::Tables => !matches!(self, Name::Redb | Name::Lmdb),
             Feature::Properties => is_ours,
-            Feature::Merge | Feature::BulkLoad | Feature::Changes | Feature::Backup => {
+            Feature::Merge | Feature::BulkLoad | Feature::Changes | Feature::Backup | Feature::Filter => {
                 is_ours || matches!(self, Name::Rocksdb | Name::RocksdbStrict)
             }
         }
@@ -119,6 +119,8 @@ pub enum Feature {
     Changes,
     /// Incremental backups by files. redb and fjall have none, and LMDB copies the whole store.
     Backup,
+    /// Compaction filters. fjall, redb and LMDB have none.
+    Filter,
     /// Property collectors, and a search for tables by their items. RocksDB has collectors, which its C interface and
     /// its Rust crate do not offer; the other peers have none.
     Properties,
@@ -217,6 +219,11 @@ pub trait Engine: Send + Sync {
         Err("the store has no search for tables".into())
     }
 
+    /// Compacts all tables, with the compaction filter. The settings are `filtering`.
+    fn compact(&self) -> Outcome<()> {
+        Err("the store has no compaction filters".into())
+    }
+
     /// Returns a reader for the calling thread.
     fn reader(&self, view: View) -> Outcome<Box<dyn Reader + '_>>;
 
@@ -266,6 +273,12 @@ pub trait Reader {
 
     /// Passes rows to `rows` until it wants no more.
     fn scan(&mut self, start: Start<'_>, rows: &mut Rows<'_>) -> Outcome<()>;
+
+    /// Passes the rows whose keys begin with `prefix` to `rows`, which is `Rows::of_prefix`. A store whose filters know no
+    /// prefixes scans the range of these keys.
+    fn scan_prefix(&mut self, prefix: &[u8], rows: &mut Rows<'_>) -> Outcome<()> {
+        self.scan(Start::Seek(prefix), rows)
+    }
 }
 
 /// Callback for each row: key and value.
@@ -289,6 +302,15 @@ impl<'a> Rows<'a> {
     /// Accepts at most `wanted` rows.
     pub fn wanted(wanted: u64) -> Rows<'static> {
         Rows { wanted, seen: 0, touched: 0, end: Vec::new(), laps: None, each: None }
+    }
+
+    /// Accepts the rows of an ascending scan whose keys begin with `prefix`, which does not end with the greatest byte.
+    pub fn of_prefix(prefix: &[u8]) -> Rows<'static> {
+        let mut end = prefix.to_vec();
+        if let Some(last) = end.last_mut() {
+            *last += 1;
+        }
+        Rows { end, ..Rows::wanted(u64::MAX) }
     }
 
     /// Accepts all rows and measures time.
@@ -335,6 +357,11 @@ impl<'a> Rows<'a> {
     pub fn touched(&self) -> u64 {
         self.touched
     }
+}
+
+/// The driver's compaction filter: returns false for a key whose last digit is odd.
+fn keeps(key: &[u8]) -> bool {
+    key.last().is_none_or(|digit| digit % 2 == 0)
 }
 
 /// Decodes a counter.

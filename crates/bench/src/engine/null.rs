@@ -65,6 +65,10 @@ impl Engine for Null {
         Ok(())
     }
 
+    fn compact(&self) -> Outcome<()> {
+        Ok(())
+    }
+
     fn tables_with(&self, key: &[u8]) -> Outcome<u64> {
         black_box(key);
         Ok(0)

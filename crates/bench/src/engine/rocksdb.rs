@@ -4,14 +4,15 @@
 //! transactions too.
 
 use super::settings::Strict;
-use super::{Engine, Op, Reader, Rows, Settings, Sink, Start, View, backups_of, number};
+use super::{Engine, Op, Reader, Rows, Settings, Sink, Start, View, backups_of, keeps, number};
 use crate::Outcome;
 use crate::workload::touch;
+use rocksdb::CompactionDecision as Decision;
 use rocksdb::backup::{BackupEngine, BackupEngineOptions};
 use rocksdb::{
     BlockBasedOptions, Cache, DB, DBCompressionType, DBRecoveryMode, Env, ErrorKind, IngestExternalFileOptions,
-    OptimisticTransactionDB, OptimisticTransactionOptions, Options, ReadOptions, SingleThreaded, SstFileWriter,
-    Transaction, WaitForCompactOptions, WriteBatchIterator, WriteBatchWithTransaction, WriteOptions,
+    OptimisticTransactionDB, OptimisticTransactionOptions, Options, ReadOptions, SingleThreaded, SliceTransform,
+    SstFileWriter, Transaction, WaitForCompactOptions, WriteBatchIterator, WriteBatchWithTransaction, WriteOptions,
 };
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -43,6 +44,12 @@ pub(super) fn open(dir: &Path, settings: &Settings, strict: bool) -> Outcome<Box
     if settings.feeding {
         options.set_wal_ttl_seconds(KEPT_LOG_SECONDS);
     }
+    if settings.filtering {
+        options.set_compaction_filter("odd keys", filter);
+    }
+    if let Some(bytes) = settings.prefix_bytes {
+        options.set_prefix_extractor(SliceTransform::create_fixed_prefix(bytes));
+    }
     if settings.merging {
         // The C interface has the operator, and this crate reaches it by name only.
         options = options.get_options_from_string("merge_operator=uint64add")?;
@@ -60,6 +67,11 @@ pub(super) fn open(dir: &Path, settings: &Settings, strict: bool) -> Outcome<Box
             dir: dir.to_owned(),
         }),
     })
+}
+
+/// The driver's compaction filter, in RocksDB's form.
+fn filter(_: u32, key: &[u8], _: &[u8]) -> Decision {
+    if keeps(key) { Decision::Keep } else { Decision::Remove }
 }
 
 /// Age up to which a store keeps log for its changes: longer than any run.
@@ -159,6 +171,12 @@ impl Engine for $store {
         Ok(BackupEngine::open(&options, &Env::new()?)?.create_new_backup_flush(&self.db, true)?)
     }
 
+    fn compact(&self) -> Outcome<()> {
+        // Without options it rewrites the last level too if the store has a compaction filter.
+        self.db.compact_range(None::<&[u8]>, None::<&[u8]>);
+        Ok(())
+    }
+
     fn reader(&self, _: View) -> Outcome<Box<dyn Reader + '_>> {
         Ok(Box::new($reader { db: &self.db, options: ReadOptions::default() }))
     }
@@ -204,7 +222,10 @@ impl Reader for $reader<'_> {
     }
 
     fn scan(&mut self, start: Start<'_>, rows: &mut Rows<'_>) -> Outcome<()> {
-        let mut at = self.db.raw_iterator();
+        // A store with a prefix extractor seeks within one prefix otherwise.
+        let mut options = ReadOptions::default();
+        options.set_total_order_seek(true);
+        let mut at = self.db.raw_iterator_opt(options);
         match start {
             Start::First => at.seek_to_first(),
             Start::Last => at.seek_to_last(),
@@ -218,6 +239,20 @@ impl Reader for $reader<'_> {
             if down { at.prev() } else { at.next() }
         }
         // The end of the data and an error are only distinguished by the status.
+        Ok(at.status()?)
+    }
+
+    fn scan_prefix(&mut self, prefix: &[u8], rows: &mut Rows<'_>) -> Outcome<()> {
+        let mut options = ReadOptions::default();
+        options.set_prefix_same_as_start(true);
+        let mut at = self.db.raw_iterator_opt(options);
+        at.seek(prefix);
+        while let Some((key, value)) = at.item() {
+            if !rows.row(key, value) {
+                break;
+            }
+            at.next();
+        }
         Ok(at.status()?)
     }
 }

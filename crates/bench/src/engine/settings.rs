@@ -30,6 +30,10 @@ pub struct Settings {
     pub feeding: bool,
     /// True if `tables_with` will be called: a property of the tables has all of their keys but the last bytes.
     pub collecting: bool,
+    /// True if `compact` will be called: the compaction filter keeps the keys of `keeps`.
+    pub filtering: bool,
+    /// Bytes of the prefixes that `scan_prefix` will be called with, for stores whose filters may know them.
+    pub prefix_bytes: Option<usize>,
     /// Settings of individual stores.
     pub own: Own,
 }
@@ -47,6 +51,8 @@ impl Settings {
             merging: false,
             feeding: false,
             collecting: false,
+            filtering: false,
+            prefix_bytes: None,
             own: Own::DEFAULT,
         }
     }

@@ -1,13 +1,13 @@
 //! Waxseal through its public API, with seals (the default) or plain.
 
-use super::{Engine, Findings, Op, Reader, Rows, Settings, Sink, Start, View, backups_of};
+use super::{Engine, Findings, Op, Reader, Rows, Settings, Sink, Start, View, backups_of, keeps};
 use crate::Outcome;
 use crate::workload::touch;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use waxseal::{
-    CfOptions, ChangeCursor, ChangeOperation, ChangeReach, ColumnFamily, Compression, Db, Durability, Error,
-    MergeOperator, TableProperty,
+    CfOptions, ChangeCursor, ChangeOperation, ChangeReach, ColumnFamily, CompactionFilter, Compression, Db, Durability,
+    Error, FilterDecision, MergeOperator, Prefix, PrefixExtractor, TableProperty,
 };
 
 struct Waxseal {
@@ -42,6 +42,12 @@ pub(super) fn open(dir: &Path, settings: &Settings, plain: bool) -> Outcome<Box<
             Ok(())
         })];
     }
+    family.compaction_filter = settings.filtering.then(|| {
+        CompactionFilter::by_key("odd keys", |key| {
+            Ok(if keeps(key) { FilterDecision::Keep } else { FilterDecision::Drop })
+        })
+    });
+    family.prefix_extractor = settings.prefix_bytes.map(PrefixExtractor::Fixed);
     family.level_base_bytes = settings.level_bytes.unwrap_or(family.level_base_bytes);
     family.table_bytes = settings.table_bytes.unwrap_or(family.table_bytes).min(family.level_base_bytes);
     let builder = Db::builder(dir)
@@ -144,6 +150,10 @@ impl Engine for Waxseal {
         Ok(self.records.files_with(PREFIXES, prefix(key))?.len() as u64)
     }
 
+    fn compact(&self) -> Outcome<()> {
+        Ok(self.records.compact()?)
+    }
+
     fn reader(&self, _: View) -> Outcome<Box<dyn Reader + '_>> {
         Ok(Box::new(WaxsealReader { records: &self.records }))
     }
@@ -209,6 +219,15 @@ impl Reader for WaxsealReader<'_> {
             } else {
                 at.next()?
             };
+        }
+        Ok(())
+    }
+
+    fn scan_prefix(&mut self, prefix: &[u8], rows: &mut Rows<'_>) -> Outcome<()> {
+        let mut at = self.records.cursor_in(Prefix(prefix));
+        at.first()?;
+        while at.valid() && rows.row(at.key(), at.value()) {
+            at.next()?;
         }
         Ok(())
     }

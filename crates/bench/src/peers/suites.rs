@@ -339,9 +339,10 @@ pub(super) fn growth_prefix(num: u64) -> String {
 
 fn more(flat: Shape, deep: Shape, num: u64) -> Vec<Group> {
     use Step::{
-        Backup, BulkLoad, Changes, Counter, DeleteRandom, DeleteRange, FillBatch, FillRandom, FillSeq, Merge, Queue,
+        Backup, BulkLoad, Changes, Compact, Counter, DeleteRandom, DeleteRange, FillBatch, FillRandom, FillSeq, Merge,
     };
-    use Step::{ReadWhileWriting, Settle, TablesWith, TransactHigh, TransactLow, YcsbA, YcsbD, YcsbE, YcsbF};
+    use Step::{Queue, ReadPrefix, ReadWhileWriting, Settle, TablesWith, TransactHigh, TransactLow};
+    use Step::{YcsbA, YcsbD, YcsbE, YcsbF};
     let mut groups = vec![
         Group::fresh("side", flat, &[FillSeq, Settle]).prefix("seq."),
         Group::fresh("side", flat, &[FillBatch, Settle]).prefix("batch.").last(),
@@ -374,6 +375,16 @@ fn more(flat: Shape, deep: Shape, num: u64) -> Vec<Group> {
             .prefix("properties.")
             .ops(num / 100)
             .needs(Feature::Properties)
+            .last(),
+        // A full compaction by a filter that drops half of the records.
+        Group::fresh("filter", flat, &[FillRandom, Settle]).prefix("filter.").needs(Feature::Filter).prepares(),
+        Group { is_warm: false, ..Group::on("filter", flat, &[Compact]) }
+            .prefix("filter.")
+            .needs(Feature::Filter)
+            .last(),
+        // Prefixes of which every second one has no rows, in three levels. Filters know them where a store has such.
+        Group { is_warm: true, ..Group::fresh("prefix", deep, &[FillRandom, Settle, ReadPrefix]) }
+            .prefix("prefix.")
             .last(),
     ]);
     groups

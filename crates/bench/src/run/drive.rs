@@ -63,6 +63,7 @@ impl Drive<'_> {
         let watched = match self.step {
             Step::Settle => self.store.settle()?,
             Step::Backup => self.store.backup().map(|()| Duration::ZERO)?,
+            Step::Compact => self.store.compact().map(|()| Duration::ZERO)?,
             _ => self.store.sync().map(|()| Duration::ZERO)?,
         };
         let elapsed = start.elapsed().saturating_sub(watched);

@@ -99,8 +99,18 @@ impl Hand<'_> {
                 hand.tally.found += store.tables_with(hand.keys.written(i))?;
                 Ok(())
             }),
+            Step::ReadPrefix => self.each(share, |hand, n| {
+                let i = hand.random.below(num);
+                let key = if n % 2 == 0 { hand.keys.written(i) } else { hand.keys.missing_prefix(i) };
+                let prefix = &key[..key.len() - 1];
+                let mut rows = Rows::of_prefix(prefix);
+                reader.scan_prefix(prefix, &mut rows)?;
+                hand.tally.found += rows.seen();
+                hand.tally.touched = hand.tally.touched.wrapping_add(rows.touched());
+                Ok(())
+            }),
             Step::Mixed => self.mixed(reader),
-            Step::Settle | Step::Sync | Step::Backup | Step::Open => Ok(()),
+            Step::Settle | Step::Sync | Step::Backup | Step::Compact | Step::Open => Ok(()),
         }
     }
 

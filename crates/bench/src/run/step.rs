@@ -68,6 +68,10 @@ pub enum Step {
     Backup,
     /// Finds the tables that may have a key near one drawn uniformly, by a property of the tables.
     TablesWith,
+    /// Compacts the whole store, with a compaction filter that drops the keys with an odd last digit.
+    Compact,
+    /// Reads the rows whose keys have all digits of a key drawn uniformly but the last. Every second prefix has no rows.
+    ReadPrefix,
     /// Half reads, 45 % updates, 5 % scans, for a duration instead of a number of operations; one point per window.
     Mixed,
     /// Makes all acknowledged writes durable.
@@ -84,8 +88,9 @@ impl Step {
 
     /// Returns true if the step only reads, so that the store's caches may be warmed before it.
     pub fn only_reads(self) -> bool {
-        use Step::{MultiGet, ReadMissing, ReadRandom, ReadReverse, ReadSeq, SeekRandom, YcsbC};
-        matches!(self, ReadRandom | MultiGet | ReadMissing | ReadSeq | ReadReverse | SeekRandom | YcsbC)
+        use Step::{MultiGet, ReadMissing, ReadPrefix, ReadRandom, ReadReverse, ReadSeq, SeekRandom, YcsbC};
+        let scans = matches!(self, ReadSeq | ReadReverse | SeekRandom | ReadPrefix);
+        scans || matches!(self, ReadRandom | MultiGet | ReadMissing | YcsbC)
     }
 
     /// Returns true if it writes the store's records.
@@ -120,8 +125,18 @@ impl Step {
         self == Step::TablesWith
     }
 
+    /// Returns true if a store must be opened with the driver's compaction filter.
+    pub fn is_filtering(self) -> bool {
+        self == Step::Compact
+    }
+
+    /// Returns true if a store's filters should know the prefixes of the keys.
+    pub fn is_prefixed(self) -> bool {
+        self == Step::ReadPrefix
+    }
+
     /// Returns true if it only waits for the store, without work for the driver's threads.
     pub(super) fn is_wait(self) -> bool {
-        matches!(self, Step::Settle | Step::Sync | Step::Backup | Step::Open)
+        matches!(self, Step::Settle | Step::Sync | Step::Backup | Step::Compact | Step::Open)
     }
 }

@@ -70,7 +70,7 @@ fn every_step_does_its_operations_on_the_null_store() {
     for report in reports(&plan(Name::Null, &steps, dir.path().into())) {
         let expected = match report.bench.as_str() {
             "fillseq" | "bulkload" | "fillrandom" | "fillbatch" | "overwrite" => 2_000,
-            "settle" | "sync" | "backup" | "open" => 1,
+            "settle" | "sync" | "backup" | "compact" | "open" => 1,
             "mixed" => report.ops.max(1),
             "readseq" | "readreverse" | "changes" => 0,
             _ => 500,
@@ -169,6 +169,27 @@ fn changes_backups_and_properties_are_those_of_the_store() {
                 _ => {}
             }
         }
+    }
+}
+
+/// The filter drops every second key, and a prefix has ten rows or none, in every store.
+#[test]
+fn filters_drop_keys_and_prefixes_have_their_rows() {
+    for name in Name::built().into_iter().filter(|name| *name != Name::Null) {
+        let dir = tempfile::tempdir().expect("a directory");
+        let steps = [Step::FillSeq, Step::Settle, Step::ReadPrefix, Step::ReadSeq];
+        let mut plan = plan(name, &steps, dir.path().into());
+        (plan.threads, plan.settings.prefix_bytes) = (1, Some(plan.key_bytes - 1));
+        let found: Vec<u64> = reports(&plan).iter().map(|report| report.found).collect();
+        assert_eq!(found, [0, 0, 250 * 10, plan.num], "{name:?}");
+        plan.steps = vec![Step::Compact, Step::ReadSeq];
+        plan.settings.filtering = true;
+        let mut rows = 0;
+        let outcome = run(&plan, &mut |report| {
+            rows = report.found;
+            Ok(())
+        });
+        assert_eq!((outcome.is_ok(), rows), if name.has(Feature::Filter) { (true, plan.num / 2) } else { (false, 0) });
     }
 }
 
