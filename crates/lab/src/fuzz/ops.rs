@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use waxseal_lsm::batch::{Batch, SystemPass, seqno_of_before};
-use waxseal_lsm::db::{At, DEFAULT_FAMILY, Db, Parts, Silent, Snapshot};
+use waxseal_lsm::db::{At, DEFAULT_FAMILY, Db, IngestMode, Parts, ReadSet, Silent, Snapshot, Validation};
 use waxseal_lsm::env::sim::{Crash, Loss, SimFs};
 use waxseal_lsm::error::{Error, ErrorKind, Result};
 use waxseal_lsm::merge_operator::MergeOperator;
@@ -30,6 +30,8 @@ const MERGING: usize = 1;
 const SYSTEM: usize = 2;
 const DIR: &str = "/store";
 const COPY: &str = "/copy";
+/// Directory of table files that are ingested.
+const FILES: &str = "/files";
 
 /// Maximum number of steps of a run, so that no input takes long.
 const MOST_STEPS: u64 = 60_000;
@@ -48,6 +50,46 @@ enum Write {
     DeleteTo(Vec<u8>),
     /// Appends an operand to the value, in `MERGING`.
     Merge(Vec<u8>),
+}
+
+impl Write {
+    /// Returns the kind and the value of a record of a key.
+    fn record(&self) -> Option<(Kind, &[u8])> {
+        match self {
+            Write::Put(value) => Some((Kind::Put, value)),
+            Write::Delete => Some((Kind::Delete, &[])),
+            Write::Merge(operand) => Some((Kind::Merge, operand)),
+            Write::DeleteTo(_) => None,
+        }
+    }
+}
+
+/// The read of a transaction: the keys of a family from `low` to `high`, which is excluded, or `low` alone.
+struct ReadKeys {
+    family: usize,
+    low: Vec<u8>,
+    high: Option<Vec<u8>>,
+}
+
+impl ReadKeys {
+    fn holds(&self, key: &[u8]) -> bool {
+        self.high.as_ref().map_or(key == self.low, |high| key >= &self.low[..] && key < &high[..])
+    }
+
+    /// Returns true if a write may change what was read.
+    fn is_touched_by(&self, (family, key, write): &Change) -> bool {
+        *family == self.family
+            && match write {
+                Write::DeleteTo(end) => {
+                    self.low < *end && self.high.as_ref().map_or(*key <= self.low, |high| key < high)
+                }
+                _ => self.holds(key),
+            }
+    }
+
+    fn rows(&self, content: &Content) -> Rows {
+        content[self.family].iter().filter(|(key, _)| self.holds(key)).map(|(k, v)| (k.clone(), v.clone())).collect()
+    }
 }
 
 /// Executes the operations encoded in `data`. Panics if the store and the model disagree.
@@ -132,11 +174,20 @@ struct Run {
     how: u8,
     opens: u64,
     crashes: u64,
-    /// Numbers of range deletes and of operands that were written.
-    written: [u64; 2],
+    counts: Counts,
     db: Option<Db>,
     snapshots: Vec<(Snapshot, Content)>,
     model: Model,
+}
+
+/// Numbers of what a run did.
+#[derive(Clone, Copy, Default, Debug)]
+struct Counts {
+    range_deletes: u64,
+    operands: u64,
+    ingestions: u64,
+    transactions: u64,
+    conflicts: u64,
 }
 
 impl Run {
@@ -148,7 +199,7 @@ impl Run {
             how,
             opens: 0,
             crashes: 0,
-            written: [0; 2],
+            counts: Counts::default(),
             db: None,
             snapshots: Vec::new(),
             model: Model::default(),
@@ -215,7 +266,7 @@ impl Run {
     }
 
     fn operation(&mut self, input: &mut Input<'_>) -> Result<()> {
-        match input.byte() % 24 {
+        match input.byte() % 27 {
             0..5 => {
                 let change = input.change();
                 self.commit(vec![change], Durability::Os)
@@ -248,34 +299,44 @@ impl Run {
                 self.sim.crash_at(self.sim.steps() + input.byte() as u64);
                 Ok(())
             }
+            23 => self.ingest(input),
+            24..26 => self.transact(input),
             _ => self.end_boot(input),
         }
     }
 
-    fn commit(&mut self, mut changes: Vec<Change>, durability: Durability) -> Result<()> {
+    fn commit(&mut self, changes: Vec<Change>, durability: Durability) -> Result<()> {
+        self.commit_when(changes, durability, None)
+    }
+
+    /// Commits, if a transaction's reads are still valid.
+    fn commit_when(
+        &mut self,
+        mut changes: Vec<Change>,
+        durability: Durability,
+        validation: Option<&mut Validation<'_>>,
+    ) -> Result<()> {
         let db = self.db()?;
         changes.retain(|(family, ..)| *family != SYSTEM || self.has_system());
         let mut batch = Batch::new();
         for (at, (family, key, write)) in (0u64..).zip(&changes) {
             let Some(id) = db.family(FAMILIES[*family]).map(|family| family.id()) else { return Err(Error::closed()) };
             let seqno = if *family == SYSTEM { &seqno_of_before(at / 2)[..] } else { &[] };
-            let (kind, value) = match write {
-                Write::Put(value) => (Kind::Put, &value[..]),
-                Write::Delete => (Kind::Delete, &[][..]),
-                Write::Merge(operand) => {
-                    self.written[1] += 1;
-                    (Kind::Merge, &operand[..])
+            match write {
+                Write::DeleteTo(end) => batch.delete_range(id, (Some(key), Some(end)), db.companions())?,
+                write => {
+                    let Some((kind, value)) = write.record() else { continue };
+                    batch.push(id, kind, &[key, seqno].concat(), value, db.companions())?;
                 }
-                Write::DeleteTo(end) => {
-                    self.written[0] += 1;
-                    batch.delete_range(id, (Some(key), Some(end)), db.companions())?;
-                    continue;
-                }
-            };
-            batch.push(id, kind, &[key, seqno].concat(), value, db.companions())?;
+            }
+            self.counts.range_deletes += u64::from(matches!(write, Write::DeleteTo(_)));
+            self.counts.operands += u64::from(matches!(write, Write::Merge(_)));
         }
         self.grant(&db, &mut batch, &mut changes, durability)?;
-        let outcome = db.commit(&mut batch, durability);
+        let outcome = match validation {
+            None => db.commit(&mut batch, durability).map(drop),
+            Some(validation) => db.commit_when(&mut batch, durability, validation).map(drop),
+        };
         if !batch.is_empty() && (outcome.is_ok() || self.sim.is_crashed()) {
             self.model.commit(changes);
         }
@@ -288,6 +349,110 @@ impl Run {
             }
         }
         Ok(())
+    }
+
+    /// Ingests rows of one family: by a bulk load, or as a table file, which is copied or moved.
+    fn ingest(&mut self, input: &mut Input<'_>) -> Result<()> {
+        let (family, how) = (input.byte() as usize & 1, input.byte() % 3);
+        let mut changes = Vec::new();
+        for _ in 0..input.byte() % 16 {
+            let (_, key, write) = input.change();
+            let Some((Kind::Put | Kind::Delete, _)) = write.record() else { continue };
+            changes.push((family, key, write));
+        }
+        if how > 0 {
+            changes.sort_by(|(_, one, _), (_, other, _)| one.cmp(other));
+            changes.dedup_by(|(_, one, _), (_, other, _)| one == other);
+        }
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let outcome = self.ingest_changes(family, &changes, how);
+        if outcome.is_ok() || self.sim.is_crashed() {
+            self.model.commit(changes);
+        }
+        outcome?;
+        if !self.sim.is_crashed() {
+            self.counts.ingestions += 1;
+            self.model.sync();
+        }
+        Ok(())
+    }
+
+    fn ingest_changes(&self, family: usize, changes: &[Change], how: u8) -> Result<()> {
+        let db = self.db()?;
+        let Some(family) = db.family(FAMILIES[family]) else { return Err(Error::closed()) };
+        let records = || changes.iter().filter_map(|(_, key, write)| Some((key, write.record()?)));
+        if how == 0 {
+            let loaded = db.bulk_load(&family, &mut |load| {
+                records().try_for_each(|(key, (kind, value))| load.push(kind, key, value, &[]))
+            });
+            return loaded.map(drop);
+        }
+        let env = self.sim.env(self.opens);
+        env.fs.create_dir_all(Path::new(FILES)).map_err(|error| Error::io("make a directory", error))?;
+        for name in self.sim.files(FILES) {
+            self.sim.delete(Path::new(FILES).join(name)).map_err(|error| Error::io("clear the files", error))?;
+        }
+        let path = Path::new(FILES).join("rows");
+        let mut writer = db.table_writer(&family, &path)?;
+        records().try_for_each(|(key, (kind, value))| writer.push(kind, key, value, &[]))?;
+        writer.finish()?;
+        let mode = if how == 1 { IngestMode::Copy } else { IngestMode::Move };
+        db.ingest_tables(&[(&family, &[path])], mode).map(drop)
+    }
+
+    /// Runs a transaction that reads a key or a range, beside another commit. It must fail if that changed what was
+    /// read, and must not fail if it wrote no key of the read.
+    fn transact(&mut self, input: &mut Input<'_>) -> Result<()> {
+        let db = self.db()?;
+        let snapshot = db.transaction_snapshot()?;
+        let (how, key, other) = (input.byte(), input.key(), input.key());
+        let (low, high) =
+            if how & 2 == 0 { (key, None) } else { (key.clone().min(other.clone()), Some(key.max(other))) };
+        let read = ReadKeys { family: how as usize & 1, low, high };
+        let Some(family) = db.family(FAMILIES[read.family]) else { return Err(Error::closed()) };
+        let mut reads = ReadSet::default();
+        match &read.high {
+            None => reads.add_key(&family, &read.low),
+            Some(high) => {
+                reads.add_range(&family, (Bound::Included(read.low.clone()), Bound::Excluded(high.clone())));
+            }
+        }
+        let before = read.rows(&self.model.now);
+        let mut between: Vec<Change> = (0..input.byte() % 3).map(|_| input.change()).collect();
+        if let Some((family, key, write)) = between.first_mut().filter(|_| how & 4 == 0)
+            && *family == read.family
+            && write.record().is_some()
+        {
+            key.clone_from(&read.low);
+        }
+        let is_touched = between.iter().any(|change| read.is_touched_by(change));
+        if !between.is_empty() {
+            self.commit(between, Durability::Os)?;
+        }
+        let is_changed = read.rows(&self.model.now) != before;
+        let mut changes: Vec<Change> = (0..=input.byte() % 2).map(|_| input.change()).collect();
+        changes.retain(|(family, ..)| *family != SYSTEM);
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let durability = input.durability();
+        let mut validation = db.validation(&reads, &snapshot)?;
+        let outcome = self.commit_when(changes, durability, Some(&mut validation));
+        self.counts.transactions += 1;
+        match outcome {
+            Err(error) if *error.kind() == ErrorKind::Conflict => {
+                assert!(is_touched, "a conflict without a change: {error}");
+                self.counts.conflicts += 1;
+                Ok(())
+            }
+            Ok(()) => {
+                assert!(!is_changed, "a transaction committed over a change of its reads");
+                Ok(())
+            }
+            failed => failed,
+        }
     }
 
     /// Grants a batch access to the system family, after checking that it is rejected without; completes the keys of
@@ -597,7 +762,7 @@ mod tests {
     fn any_bytes_are_operations_on_which_store_and_model_agree() {
         let runs = std::env::var("WAXSEAL_FUZZ_OPS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(1500);
         let (mut crashes, mut flushes, mut compactions, mut moves, mut rows) = (0, 0, 0, 0, 0);
-        let mut written = [0; 2];
+        let mut written = [0; 5];
         for seed in 0..runs {
             let random = SeededRandom::new(seed);
             let length = random.next_u64() % 400;
@@ -610,12 +775,15 @@ mod tests {
             compactions += metrics.compactions;
             moves += metrics.moves;
             rows += run.model.now[SYSTEM].len() as u64;
-            written = [written[0] + run.written[0], written[1] + run.written[1]];
+            let Counts { range_deletes, operands, ingestions, transactions, conflicts } = run.counts;
+            for (sum, count) in written.iter_mut().zip([range_deletes, operands, ingestions, transactions, conflicts]) {
+                *sum += count;
+            }
         }
-        let counts = [crashes, flushes, compactions, moves, rows, written[0], written[1]];
+        let counts = [&[crashes, flushes, compactions, moves, rows][..], &written].concat();
         println!(
-            "{runs} runs: crashes, flushes, compactions, moves, system rows, range deletes, operands {counts:?}; \
-             jobs before a run's last open are not counted"
+            "{runs} runs: crashes, flushes, compactions, moves, system rows, range deletes, operands, ingestions, \
+             transactions, conflicts {counts:?}; jobs before a run's last open are not counted"
         );
         assert!(counts.iter().all(|count| *count >= runs / 30), "{counts:?}");
     }
