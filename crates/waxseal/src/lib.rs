@@ -87,8 +87,8 @@ mod write_options;
 
 #[cfg(feature = "tokio")]
 pub use async_db::{
-    AsyncBatch, AsyncChanges, AsyncColumnFamily, AsyncDb, AsyncSession, AsyncSnapshot, AsyncTransaction, KeyStream,
-    RangeStream,
+    AsyncBatch, AsyncChangeCursor, AsyncChanges, AsyncColumnFamily, AsyncDb, AsyncSession, AsyncSnapshot,
+    AsyncTransaction, KeyStream, RangeStream,
 };
 pub use backup::{
     Backup, BackupInfo, BackupOptions, BackupProgress, BackupVerification, BackupWatch, CreatedBackup, PurgedBackups,

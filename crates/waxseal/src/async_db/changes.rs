@@ -6,7 +6,7 @@ use std::time::Duration;
 use waxseal_lsm::error::Result;
 
 use super::{AsyncDb, AsyncShared};
-use crate::changes::{Change, ChangePosition, ChangeReach, Changes};
+use crate::changes::{Change, ChangeCursor, ChangePosition, ChangeReach, Changes};
 
 /// How long one job of a waiting reader takes at most: a dropped future leaves its thread after that time.
 const STEP: Duration = Duration::from_millis(100);
@@ -43,9 +43,63 @@ impl AsyncChanges {
         self.shared.work(move |_| Ok(locked(&changes).position())).await
     }
 
+    async fn open(
+        shared: &Arc<AsyncShared>,
+        open: impl FnOnce() -> Result<Changes> + Send + 'static,
+    ) -> Result<AsyncChanges> {
+        let changes = shared.work(move |_| open()).await?;
+        Ok(AsyncChanges { changes: Arc::new(Mutex::new(changes)), shared: Arc::clone(shared) })
+    }
+
     async fn wait_at_most(&self, timeout: Duration) -> Result<Option<Change>> {
         let changes = Arc::clone(&self.changes);
         self.shared.work(move |_| locked(&changes).wait_next(timeout)).await
+    }
+}
+
+/// A named cursor of the change feed, which keeps the log for its consumer: see [`ChangeCursor`]. Created by
+/// [`AsyncDb::change_cursor`].
+#[derive(Clone)]
+pub struct AsyncChangeCursor {
+    cursor: ChangeCursor,
+    shared: Arc<AsyncShared>,
+}
+
+impl AsyncChangeCursor {
+    /// Returns the name.
+    pub fn name(&self) -> &str {
+        self.cursor.name()
+    }
+
+    /// Returns the position up to which the consumer has moved the cursor: see [`ChangeCursor::position`].
+    pub async fn position(&self) -> Result<ChangePosition> {
+        let cursor = self.cursor.clone();
+        self.shared.work(move |_| cursor.position()).await
+    }
+
+    /// Opens a reader of the durable changes after the cursor's position: see [`ChangeCursor::changes`].
+    pub async fn changes(&self) -> Result<AsyncChanges> {
+        let cursor = self.cursor.clone();
+        AsyncChanges::open(&self.shared, move || cursor.changes()).await
+    }
+
+    /// Moves the cursor: the consumer has durably processed the changes up to a position. See [`ChangeCursor::advance`].
+    /// Once polled, the move happens even if the future is dropped.
+    pub async fn advance(&self, position: ChangePosition) -> Result<()> {
+        let cursor = self.cursor.clone();
+        self.shared.work(move |_| cursor.advance(position)).await
+    }
+
+    /// Removes the cursor: see [`ChangeCursor::remove`].
+    pub async fn remove(self) -> Result<()> {
+        let AsyncChangeCursor { cursor, shared } = self;
+        shared.work(move |_| cursor.remove()).await
+    }
+}
+
+impl std::fmt::Debug for AsyncChangeCursor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.cursor.fmt(f)
     }
 }
 
@@ -60,8 +114,7 @@ impl std::fmt::Debug for AsyncChanges {
 }
 
 impl AsyncDb {
-    /// Returns a reader of the durable changes after a position: see [`Db::changes_since`](crate::Db::changes_since). Use
-    /// [`run`](AsyncDb::run) for cursors.
+    /// Returns a reader of the durable changes after a position: see [`Db::changes_since`](crate::Db::changes_since).
     ///
     /// ```
     /// # async fn example() -> waxseal::Result<()> {
@@ -69,10 +122,11 @@ impl AsyncDb {
     ///
     /// let db = AsyncDb::memory().await?;
     /// let users = db.column_family("users").await?;
-    /// let at = db.run(|db| db.change_cursor("copy")?.position()).await?;
+    /// let cursor = db.change_cursor("copy").await?; // keeps the log from here on
     /// users.put("john", "33").await?;
-    /// let changes = db.changes_since(at).await?;
+    /// let changes = db.changes_since(cursor.position().await?).await?;
     /// assert_eq!(changes.tail().await?.key(), b"john"); // waits, and makes the commit durable
+    /// cursor.advance(changes.position().await?).await?; // the log before it may go
     /// # Ok(())
     /// # }
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(example()).unwrap();
@@ -83,7 +137,26 @@ impl AsyncDb {
 
     /// As [`changes_since`](AsyncDb::changes_since), with changes that may not be durable yet if `reach` says so.
     pub async fn changes_within(&self, position: ChangePosition, reach: ChangeReach) -> Result<AsyncChanges> {
-        let changes = self.shared.work(move |db| db.changes_within(position, reach)).await?;
-        Ok(AsyncChanges { changes: Arc::new(Mutex::new(changes)), shared: Arc::clone(&self.shared) })
+        let db = self.blocking().clone();
+        AsyncChanges::open(&self.shared, move || db.changes_within(position, reach)).await
+    }
+
+    /// Returns the position of the last durable commit: see [`Db::change_position`](crate::Db::change_position).
+    pub async fn change_position(&self) -> Result<ChangePosition> {
+        self.shared.work(crate::Db::change_position).await
+    }
+
+    /// Returns the named cursor of the change feed; creates it at the last durable commit if there is none: see
+    /// [`Db::change_cursor`](crate::Db::change_cursor).
+    pub async fn change_cursor(&self, name: &str) -> Result<AsyncChangeCursor> {
+        let name = name.to_owned();
+        let cursor = self.shared.work(move |db| db.change_cursor(&name)).await?;
+        Ok(AsyncChangeCursor { cursor, shared: Arc::clone(&self.shared) })
+    }
+
+    /// Returns the cursors of the change feed, each with its position, by name: see
+    /// [`Db::change_cursors`](crate::Db::change_cursors).
+    pub async fn change_cursors(&self) -> Result<Vec<(String, ChangePosition)>> {
+        self.shared.work(|db| Ok(db.change_cursors())).await
     }
 }

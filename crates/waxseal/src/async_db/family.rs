@@ -1,6 +1,7 @@
 //! Column families, for async code.
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use waxseal_lsm::error::Result;
@@ -12,6 +13,7 @@ use waxseal_registry::Session as Who;
 use super::AsyncShared;
 use super::rows::RangeStream;
 use crate::batch::{Batch, Write};
+use crate::exchange::{ExportOptions, Exported, Imported};
 use crate::inner::ColumnFamily;
 use crate::range::KeyRange;
 use crate::sealed::Sealed;
@@ -262,6 +264,16 @@ impl AsyncColumnFamily {
         self.modify(key.as_ref(), move |cf, key| cf.update_with(key, change, options)).await
     }
 
+    /// `update_with`, with a function that may fail: see [`ColumnFamily::try_update_with`].
+    pub async fn try_update_with<V: AsRef<[u8]> + Send + 'static>(
+        &self,
+        key: impl AsRef<[u8]>,
+        change: impl FnMut(Option<&[u8]>) -> Result<Option<V>> + Send + 'static,
+        options: WriteOptions,
+    ) -> Result<Option<V>> {
+        self.modify(key.as_ref(), move |cf, key| cf.try_update_with(key, change, options)).await
+    }
+
     /// Adds a number to a counter, atomically, and returns the value before: see [`ColumnFamily::fetch_add`].
     pub async fn fetch_add(&self, key: impl AsRef<[u8]>, number: i64) -> Result<i64> {
         self.fetch_add_with(key, number, WriteOptions::default()).await
@@ -377,6 +389,24 @@ impl AsyncColumnFamily {
     pub async fn compact(&self) -> Result<()> {
         let cf = self.cf.clone();
         self.shared.work(move |_| cf.compact()).await
+    }
+
+    /// Compacts the tables that hold keys of a range: see [`ColumnFamily::compact_range`].
+    pub async fn compact_range(&self, range: impl KeyRange) -> Result<()> {
+        let (cf, range) = (self.cf.clone(), range.into_bounds());
+        self.shared.work(move |_| cf.compact_range(range)).await
+    }
+
+    /// Exports records as table files in a new directory: see [`ColumnFamily::export`].
+    pub async fn export(&self, dir: impl AsRef<Path>, options: ExportOptions) -> Result<Exported> {
+        let (cf, dir) = (self.cf.clone(), dir.as_ref().to_path_buf());
+        self.shared.work(move |_| cf.export(dir, options)).await
+    }
+
+    /// Imports an export: see [`ColumnFamily::import`].
+    pub async fn import(&self, dir: impl AsRef<Path>) -> Result<Imported> {
+        let (cf, dir) = (self.cf.clone(), dir.as_ref().to_path_buf());
+        self.shared.work(move |_| cf.import(dir)).await
     }
 
     /// Estimates how many bytes of the store's files hold records of a range: see [`ColumnFamily::approximate_size`].

@@ -26,7 +26,7 @@ mod snapshot;
 mod transaction;
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::task::coop::consume_budget;
@@ -37,7 +37,7 @@ use waxseal_registry::Session as Who;
 
 use crate::backup::CreatedBackup;
 use crate::builder::Builder;
-use crate::care::{Digest, RepairOptions, Report, VerifyOptions};
+use crate::care::{Digest, RepairOptions, Report, ScrubOptions, VerifyOptions};
 use crate::db::Db;
 use crate::ingest::{IngestOptions, Ingested};
 use crate::range::KeyRange;
@@ -47,7 +47,7 @@ use group::TaskGroup;
 use lane::{JobLane, JobResult};
 
 pub use batch::AsyncBatch;
-pub use changes::AsyncChanges;
+pub use changes::{AsyncChangeCursor, AsyncChanges};
 pub use family::AsyncColumnFamily;
 pub use rows::{KeyStream, RangeStream};
 pub use session::AsyncSession;
@@ -354,9 +354,20 @@ impl AsyncDb {
         files: impl IntoIterator<Item = P>,
         options: IngestOptions,
     ) -> Result<Ingested> {
-        let family = family.blocking().clone();
-        let files: Vec<_> = files.into_iter().map(|path| path.as_ref().to_owned()).collect();
-        self.run(move |db| db.ingest(&family, files, options)).await
+        self.ingest_families([(family, files)], options).await
+    }
+
+    /// Adds table files to several families in one commit: see [`Db::ingest_families`].
+    pub async fn ingest_families<'a, P: AsRef<Path>, F: IntoIterator<Item = P>>(
+        &self,
+        files: impl IntoIterator<Item = (&'a AsyncColumnFamily, F)>,
+        options: IngestOptions,
+    ) -> Result<Ingested> {
+        let paths = |files: F| files.into_iter().map(|path| path.as_ref().to_owned()).collect::<Vec<PathBuf>>();
+        let files: Vec<_> =
+            files.into_iter().map(|(family, files)| (family.blocking().clone(), paths(files))).collect();
+        self.run(move |db| db.ingest_families(files.iter().map(|(family, paths)| (family, paths.iter())), options))
+            .await
     }
 
     /// Loads rows in any order into a family, in one commit: see [`Db::bulk_load`]. The rows are drawn on a thread of
@@ -368,6 +379,34 @@ impl AsyncDb {
     ) -> Result<Ingested> {
         let family = family.blocking().clone();
         self.run(move |db| db.bulk_load(&family, rows)).await
+    }
+
+    /// Loads rows like [`bulk_load`](AsyncDb::bulk_load), from a source that may fail: see [`Db::try_bulk_load`].
+    ///
+    /// ```
+    /// # async fn example() -> waxseal::Result<()> {
+    /// use waxseal::{AsyncDb, Error};
+    ///
+    /// let db = AsyncDb::memory().await?;
+    /// let squares = db.column_family("squares").await?;
+    /// let row = |text: &&str| {
+    ///     let n: u32 = text.parse().map_err(|_| Error::invalid(format!("{text:?} is no number")))?;
+    ///     Ok((n.to_be_bytes(), (n * n).to_string()))
+    /// };
+    /// assert!(db.try_bulk_load(&squares, ["1", "2", "x"].iter().map(row)).await.is_err());
+    /// assert!(squares.is_empty().await?);
+    /// assert_eq!(db.try_bulk_load(&squares, ["1", "2", "3"].iter().map(row)).await?.records, 3);
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(example()).unwrap();
+    /// ```
+    pub async fn try_bulk_load<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        family: &AsyncColumnFamily,
+        rows: impl IntoIterator<Item = Result<(K, V)>> + Send + 'static,
+    ) -> Result<Ingested> {
+        let family = family.blocking().clone();
+        self.run(move |db| db.try_bulk_load(&family, rows)).await
     }
 
     /// Copies the current state of the store to a new directory: see [`Db::checkpoint`].
@@ -390,6 +429,22 @@ impl AsyncDb {
     /// Verifies the whole store and changes no data: see [`Db::verify`]. Use [`run`](AsyncDb::run) to pass options.
     pub async fn verify(&self) -> Result<Report> {
         self.run(|db| db.verify(VerifyOptions::default())).await
+    }
+
+    /// Verifies the whole store as [`verify`](AsyncDb::verify) does, for use in the background: see [`Db::scrub`]. Use
+    /// [`run`](AsyncDb::run) to pass options, a rate limit for example. The pass occupies one of the four threads for
+    /// long operations.
+    pub async fn scrub(&self) -> Result<Report> {
+        self.run(|db| db.scrub(ScrubOptions::default())).await
+    }
+
+    /// Reads the undamaged records of a store, even if it cannot be opened, and writes them to a new store: see
+    /// [`Db::salvage`].
+    pub async fn salvage(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<Report> {
+        let (from, to) = (from.as_ref().to_path_buf(), to.as_ref().to_path_buf());
+        let lanes = Lanes::new();
+        let salvaged: JobResult<Result<Report>> = lanes.work.run(move || Db::salvage(from, to));
+        salvaged.await
     }
 
     /// Repairs damage: see [`Db::repair`]. Use [`run`](AsyncDb::run) to pass options.

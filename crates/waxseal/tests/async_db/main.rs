@@ -8,6 +8,7 @@ mod calls;
 mod dropped;
 mod durable;
 mod ends;
+mod long;
 mod streams;
 mod support;
 mod watched;
