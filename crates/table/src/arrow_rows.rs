@@ -7,6 +7,7 @@ use arrow_schema::{Field, SchemaRef};
 
 use crate::arrow_values::{array, field, value};
 use crate::error::{Error, ErrorKind, Result};
+use crate::json_rows::in_column;
 use crate::row::Row;
 use crate::rows::Rows;
 use crate::schema::{Column, Schema};
@@ -88,21 +89,21 @@ impl Schema {
     /// Returns the rows of a record batch as rows of a table with this schema. A value is converted if nothing is lost, as
     /// by [`Value::into_type`]; nanoseconds have to be whole microseconds.
     ///
-    /// Errors: `NotFound` for an unknown column; `Invalid` for a value that does not fit, with its row and column.
+    /// Errors: `NotFound` for an unknown column; `Invalid` for two columns of one name, and for a value that does not fit,
+    /// with its column.
     pub fn rows_from_arrow(&self, batch: &RecordBatch) -> Result<Vec<Row>> {
         (0..batch.num_rows()).map(|row| self.row_from_arrow(batch, row)).collect()
     }
 
     /// Returns one row of a record batch: see [`rows_from_arrow`](Schema::rows_from_arrow).
     pub fn row_from_arrow(&self, batch: &RecordBatch, row: usize) -> Result<Row> {
-        let mut read = Row::new();
+        let mut columns = Vec::with_capacity(batch.num_columns());
         for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
-            let column = self.arrow_column(field.name())?;
-            let value = value(array, row, column.column_type());
-            let in_cell = |error: Error| Error::of(error.kind(), format!("column {:?}: {error}", field.name()));
-            read.set(field.name(), value.map_err(in_cell)?);
+            let name = field.name().as_str();
+            let value = value(array, row, self.arrow_column(name)?.column_type());
+            columns.push((name, value.map_err(|error| in_column(name, &error))?));
         }
-        Ok(read)
+        Row::from_columns(columns)
     }
 }
 

@@ -112,7 +112,7 @@ pub(crate) fn array(ty: &ColumnType, values: &[Option<&Value>]) -> std::result::
 /// Returns a value of an array as one of a column's type. Errors: `Invalid` for Arrow types that no column has, and for
 /// a value that the type does not hold.
 pub(crate) fn value(array: &dyn Array, row: usize, ty: &ColumnType) -> Result<Value> {
-    if array.is_null(row) {
+    if array.is_null(row) || *array.data_type() == DataType::Null {
         return Ok(Value::Null);
     }
     macro_rules! number {

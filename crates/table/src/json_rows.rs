@@ -54,10 +54,10 @@ impl Schema {
     /// Errors: `NotFound` for an unknown column; `Invalid` for text that is not a JSON object, a duplicate column, and
     /// JSON that does not fit the column's type. The error names the column.
     pub fn row_from_json(&self, text: &str) -> Result<Row> {
-        let mut row = Row::new();
+        let (mut columns, mut entries) = (Vec::new(), Vec::new());
         for (name, value) in json::members(text)? {
             if self.groups().iter().any(|group| group.is_repeated() && group.name() == name) {
-                row.entries.extend(self.entries_from_json(&name, value)?);
+                entries.extend(self.entries_from_json(&name, value)?);
                 continue;
             }
             let value = match self.column_named(&name) {
@@ -69,9 +69,10 @@ impl Schema {
                 None if self.has_dynamic_columns() => Value::from_dynamic_json(value),
                 None => return Err(no_column(&name)),
             };
-            row.set(&name, value.map_err(|error| in_column(&name, &error))?);
+            let value = value.map_err(|error| in_column(&name, &error))?;
+            columns.push((name, value));
         }
-        Ok(row)
+        Ok(Row { entries, ..Row::from_columns(columns)? })
     }
 
     fn entries_from_json(&self, group: &str, text: &str) -> Result<Vec<GroupEntry>> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::error::{Error, Result};
 use crate::value::Value;
 
 /// A row: columns by name, and the entries of repeated groups. Absent columns are null.
@@ -31,6 +32,29 @@ impl Row {
     /// Returns a row without columns.
     pub fn new() -> Row {
         Row::default()
+    }
+
+    /// Returns a row of columns in any order, without those that are null. Takes time `n log n` of their number `n`, where
+    /// [`set`](Row::set) for each takes its square. Errors: `Invalid` for a name that occurs twice.
+    ///
+    /// ```
+    /// use waxseal_table::{Row, Value};
+    ///
+    /// let row = Row::from_columns([("title", Value::from("Emma")), ("genre", Value::Null)])?;
+    /// assert_eq!(row, Row::new().with("title", "Emma"));
+    /// assert!(Row::from_columns([("title", Value::from("Emma")), ("title", Value::Null)]).is_err());
+    /// # Ok::<(), waxseal_table::Error>(())
+    /// ```
+    pub fn from_columns<N: Into<Arc<str>>>(columns: impl IntoIterator<Item = (N, Value)>) -> Result<Row> {
+        let mut columns: Vec<(Arc<str>, Value)> =
+            columns.into_iter().map(|(name, value)| (name.into(), value)).collect();
+        let mut names: Vec<&str> = columns.iter().map(|(name, _)| &**name).collect();
+        names.sort_unstable();
+        if let Some(equal) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Error::invalid(format!("the row has column {:?} twice", equal[0])));
+        }
+        columns.retain(|(_, value)| !value.is_null());
+        Ok(Row { columns, entries: Vec::new() })
     }
 
     /// Sets a column, and returns the row. A null removes it.

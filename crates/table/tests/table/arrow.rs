@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::{
-    ArrayRef, Int8Array, Int64Array, LargeStringArray, RecordBatch, StringArray, TimestampMillisecondArray,
+    ArrayRef, Int8Array, Int64Array, LargeStringArray, NullArray, RecordBatch, StringArray, TimestampMillisecondArray,
     TimestampNanosecondArray,
 };
 use waxseal_table::{ColumnType, Decimal, ErrorKind, Row, Schema, Value};
@@ -119,5 +119,22 @@ fn arrays_of_other_types_are_read_unless_that_loses_something() {
         let error = read(name, array).unwrap_err();
         assert!(error.kind() == ErrorKind::Invalid && error.to_string().contains(name), "{error}");
     }
+    let nulls = Arc::new(NullArray::new(1));
+    assert_eq!(read("title", nulls).unwrap()[0].get("title"), None);
     assert_eq!(read("isbn", Arc::new(Int8Array::from(vec![1]))).unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+/// Another value, or a null, would replace the first one.
+#[test]
+fn two_arrays_of_one_name_are_refused() {
+    let text = |title: Option<&str>| Arc::new(StringArray::from(vec![title])) as ArrayRef;
+    for second in [Some("Persuasion"), None] {
+        let columns = [("author", text(Some("Austen"))), ("title", text(Some("Emma"))), ("title", text(second))];
+        let batch = RecordBatch::try_from_iter_with_nullable(columns.map(|(name, array)| (name, array, true))).unwrap();
+        let error = books().rows_from_arrow(&batch).unwrap_err();
+        assert_eq!(
+            (error.kind(), error.to_string().as_str()),
+            (ErrorKind::Invalid, "the row has column \"title\" twice")
+        );
+    }
 }
