@@ -9,6 +9,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use waxseal::care::{Finding, Outcome, StoreUid, Token};
 use waxseal::{Db, Error, ErrorKind, RepairOptions, Report, SalvageOptions, ScrubOptions, VerifyOptions};
+use waxseal_table::Tables;
 
 use crate::args::{self, Args, Span};
 use crate::failure::{Exit, Failure};
@@ -162,7 +163,7 @@ fn closing_line(verb: CareVerb, report: &Report, dir: &Path) -> String {
 
 /// Returns true if the loss of a table's rows or entries was accepted: its indexes may differ from the rows.
 fn is_given_up_of_table(finding: &Finding) -> bool {
-    let is_of_table = finding.family.as_ref().is_some_and(|family| family.starts_with("waxseal_tables-"));
+    let is_of_table = finding.family.as_ref().is_some_and(|family| Tables::has_family(family));
     is_of_table && finding.outcome == Outcome::Accepted
 }
 

@@ -45,6 +45,11 @@ pub struct Tables {
 }
 
 impl Tables {
+    /// Returns true if a column family of this name has the rows or the index entries of a table.
+    pub fn has_family(name: &str) -> bool {
+        table_of_family(name).is_some()
+    }
+
     /// Opens the tables of a store. The first open of a store creates the catalogue, an empty column family. Families
     /// that a crash has left without a table are dropped.
     ///
