@@ -324,7 +324,7 @@ fn columns_of(schema: &Schema, header: &ByteRecord) -> Result<Vec<String>, Strin
 }
 
 fn csv_row(schema: &Schema, columns: &[String], record: &ByteRecord) -> Result<Row, String> {
-    let mut row = Row::new();
+    let mut row = Vec::with_capacity(columns.len());
     for (name, field) in columns.iter().zip(record) {
         let value = match field {
             b"" => Value::Null,
@@ -334,7 +334,7 @@ fn csv_row(schema: &Schema, columns: &[String], record: &ByteRecord) -> Result<R
                 schema.parse_value(name, field).map_err(|error| error.to_string())?
             }
         };
-        row.set(name, value);
+        row.push((name.as_str(), value));
     }
-    Ok(row)
+    Row::from_columns(row).map_err(|error| error.to_string())
 }

@@ -1,5 +1,6 @@
 //! insert, update, get, delete, truncate: single rows, and deletes of many.
 
+use std::collections::HashSet;
 use std::ops::Bound;
 
 use serde_json::json;
@@ -24,14 +25,11 @@ pub(crate) fn insert(
 ) -> Result<Exit, Failure> {
     let options = row_options(expiry)?;
     let open = OpenTable::to_change(args, name)?;
-    let mut row = Row::new();
-    for column in columns {
+    let values = columns.iter().map(|column| {
         let (column, value) = assignment(column, "COLUMN=VALUE")?;
-        if row.get(column).is_some() {
-            return Err(Failure::usage(format!("column {column:?} is given twice")));
-        }
-        row.set(column, open.schema.parse_value(column, value)?);
-    }
+        Ok((column, open.schema.parse_value(column, value)?))
+    });
+    let row = Row::from_columns(values.collect::<Result<Vec<_>, Failure>>()?)?;
     match replace {
         true => open.table.upsert_with(row, options)?,
         false => open.table.insert_with(row, options)?,
@@ -62,14 +60,17 @@ pub(crate) fn update(
 ) -> Result<Exit, Failure> {
     let open = OpenTable::to_change(args, name)?;
     let key = open.key(key)?;
-    let mut changes = Changes::new();
-    for column in set {
+    let assigned = set.iter().map(|column| {
         let (column, value) = assignment(column, "COLUMN=VALUE")?;
-        changes = changes.set(column, open.schema.parse_value(column, value)?);
+        Ok((column, open.schema.parse_value(column, value)?))
+    });
+    let mut values = assigned.collect::<Result<Vec<_>, Failure>>()?;
+    values.extend(remove.iter().map(|column| (column.as_str(), Value::Null)));
+    let mut changed = HashSet::new();
+    if let Some((column, _)) = values.iter().find(|(column, _)| !changed.insert(*column)) {
+        return Err(Failure::usage(format!("column {column:?} is changed twice")));
     }
-    for column in remove {
-        changes = changes.remove(column);
-    }
+    let changes = values.into_iter().fold(Changes::new(), |changes, (column, value)| changes.set(column, value));
     let filters = conditions.iter().map(|condition| Filter::parse(condition, &open.schema));
     let condition = filters.collect::<Result<Vec<_>, _>>()?.into_iter().reduce(Filter::and);
     let is_updated = match condition {
