@@ -3385,7 +3385,8 @@ typedef struct {
 } waxseal_cell_t;
 
 /**
- * A row, or changes of a row: cells in any order. Null with count 0 is no row.
+ * A row, or changes of a row: cells in any order. Null with count 0 is no row. A row with two cells of one column is
+ * `WAXSEAL_INVALID`.
  */
 typedef struct {
     /**

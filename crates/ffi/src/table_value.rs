@@ -108,7 +108,8 @@ pub struct waxseal_cell_t {
     pub value: waxseal_value_t,
 }
 
-/// A row, or changes of a row: cells in any order. Null with count 0 is no row.
+/// A row, or changes of a row: cells in any order. Null with count 0 is no row. A row with two cells of one column is
+/// `WAXSEAL_INVALID`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct waxseal_cells_t {
@@ -130,21 +131,25 @@ pub(crate) struct Cell {
 pub(crate) struct Cells(Vec<Cell>);
 
 impl Cells {
-    /// Returns the cells as a row.
-    pub(crate) fn row(self) -> Row {
-        let mut row = Row::new();
-        for Cell { column, entry, value } in self.0 {
-            match entry {
-                Some((group, entry)) => row.set_entry(&group, &entry, &column, value),
-                None => row.set(&column, value),
+    /// Returns the cells as a row. Errors: `Invalid` for two cells of one column.
+    pub(crate) fn row(self) -> Result<Row> {
+        let (of_row, of_entries): (Vec<Cell>, Vec<Cell>) = self.0.into_iter().partition(|cell| cell.entry.is_none());
+        let mut row = Row::from_columns(of_row.into_iter().map(|cell| (cell.column, cell.value)))?;
+        for Cell { column, entry, value } in of_entries {
+            let (group, entry) = entry.unwrap_or_default();
+            if row.entry(&group, &entry).is_some_and(|found| found.get(&column).is_some()) {
+                return Err(Failure::invalid(format!(
+                    "entry {entry:?} of group {group:?} has column {column:?} twice"
+                )));
             }
+            row.set_entry(&group, &entry, &column, value);
         }
-        row
+        Ok(row)
     }
 
-    /// Returns the cells as a row; no cells are no row.
-    pub(crate) fn optional_row(self) -> Option<Row> {
-        (!self.0.is_empty()).then(|| self.row())
+    /// Returns the cells as a row; no cells are no row. Errors: as for [`row`](Cells::row).
+    pub(crate) fn optional_row(self) -> Result<Option<Row>> {
+        if self.0.is_empty() { Ok(None) } else { self.row().map(Some) }
     }
 
     /// Returns the cells as changes of a row.

@@ -102,7 +102,7 @@ calls! {
         table: *mut waxseal_table_t, transaction: *mut waxseal_table_transaction_t,
         lend options: *const waxseal_row_options_t, lend row: waxseal_cells_t,
     ) {
-        let (options, row) = (options?, row?.row());
+        let (options, row) = (options?, row?.row()?);
         on(table, |table: &Table| match transaction.is_null() {
             true => Ok(table.insert_with(row, options)?),
             false => in_transaction(transaction, table, |transaction| {
@@ -119,7 +119,7 @@ calls! {
         table: *mut waxseal_table_t, transaction: *mut waxseal_table_transaction_t,
         lend options: *const waxseal_row_options_t, lend row: waxseal_cells_t,
     ) {
-        let (options, row) = (options?, row?.row());
+        let (options, row) = (options?, row?.row()?);
         on(table, |table: &Table| match transaction.is_null() {
             true => Ok(table.upsert_with(row, options)?),
             false => in_transaction(transaction, table, |transaction| {
@@ -167,7 +167,7 @@ calls! {
         table: *mut waxseal_table_t, lend key: waxseal_value_list_t, lend old: waxseal_cells_t,
         lend new: waxseal_cells_t, out is_set: *mut bool,
     ) {
-        let (key, old, new) = (key?, old?.optional_row(), new?.optional_row());
+        let (key, old, new) = (key?, old?.optional_row()?, new?.optional_row()?);
         is_set.set(on(table, |table: &Table| Ok(table.compare_and_set(key, old.as_ref(), new.as_ref())?))?);
         Ok(())
     }

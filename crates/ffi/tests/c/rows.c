@@ -795,6 +795,11 @@ static void values_that_cannot_be_are_refused(void) {
     CHECK_FAILS(WAXSEAL_INVALID, waxseal_table_select(table, NULL, NULL, &error));
     CHECK_FAILS(WAXSEAL_INVALID, waxseal_table_insert(table, NULL, NULL, (waxseal_cells_t){NULL, 3}, &error));
     CHECK_FAILS(WAXSEAL_INVALID, waxseal_table_insert(table, NULL, NULL, NO_ROW, &error));
+    const waxseal_cell_t twice[] = {
+        {.column = SLICE("author"), .value = TEXT("a")}, {.column = SLICE("year"), .value = I32(1)},
+        {.column = SLICE("title"), .value = TEXT("a")}, {.column = SLICE("title")}};
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_table_insert(table, NULL, NULL, CELLS(twice), &error));
+    CHECK_FAILS(WAXSEAL_INVALID, waxseal_table_upsert(table, NULL, NULL, CELLS(twice), &error));
     CHECK_FAILS(WAXSEAL_INVALID, waxseal_table_create(db, LIT("a.b"), NULL, &none, &error));
     CHECK_FAILS(WAXSEAL_INVALID, waxseal_table_create(db, LIT("a.b"), &schema, &none, &error));
     schema.column_count = 0;
