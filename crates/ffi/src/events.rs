@@ -90,7 +90,7 @@ impl EventRow {
             time: key.time.0,
             seqno: key.seqno,
             back,
-            fields: flat(&event.payload),
+            fields: flat(session, &event.payload),
         })
     }
 }

@@ -1,6 +1,7 @@
 //! The fields of an event in a flat form for C: a number, a name, a kind, and members that hold the value of any kind
 //! of field.
 
+use face::Session;
 use face::registry::{Field, FileRef, Image, Payload, RegisterOptions, TokenRange};
 
 use crate::registry::forever;
@@ -45,13 +46,13 @@ pub(crate) struct Flat {
     pub(crate) numbers: [u64; WAXSEAL_FIELD_NUMBERS],
 }
 
-/// Returns the fields of an event, in order.
-pub(crate) fn flat(payload: &Payload) -> Vec<Flat> {
-    payload.fields().iter().map(of).collect()
+/// Returns the fields of an event, in order, with the names of the session's store.
+pub(crate) fn flat(session: &Session, payload: &Payload) -> Vec<Flat> {
+    payload.fields().iter().map(|field| of(session, field)).collect()
 }
 
-fn of(field: &Field) -> Flat {
-    let (name, value_of) = value_of(field);
+fn of(session: &Session, field: &Field) -> Flat {
+    let (name, value_of) = value_of(session, field);
     let FieldValue { kind, bytes, more, numbers } = value_of;
     Flat { number: field.number(), name, kind, bytes, more, numbers }
 }
@@ -72,7 +73,7 @@ impl FieldValue {
 }
 
 /// Returns the name of a field and its value.
-fn value_of(field: &Field) -> (String, FieldValue) {
+fn value_of(session: &Session, field: &Field) -> (String, FieldValue) {
     let number = |number: &u64| FieldValue::new(WAXSEAL_FIELD_NUMBER, &[], &[], &[*number]);
     let text = |text: &str| FieldValue::new(WAXSEAL_FIELD_TEXT, text.as_bytes(), &[], &[]);
     let bytes = |bytes: &[u8]| FieldValue::new(WAXSEAL_FIELD_BYTES, bytes, &[], &[]);
@@ -110,7 +111,10 @@ fn value_of(field: &Field) -> (String, FieldValue) {
         Field::Helper(it) => ("helper", text(it)),
         Field::Retries(it) => ("retries", number(it)),
         Field::Authenticated(it) => ("authenticated", text(it)),
-        Field::Via(it) => ("via", text(&it.to_string())),
+        Field::Via(it) => {
+            let target = it.target().and_then(|target| session.target_text(&target));
+            ("via", text(&target.unwrap_or_else(|_| it.to_string())))
+        }
         Field::Options(it) => ("options", of_options(it)),
         Field::Previous(it) => ("previous", bytes(it)),
         Field::KeyColumn(it) => ("key_column", text(it)),

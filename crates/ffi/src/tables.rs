@@ -220,8 +220,12 @@ calls! {
     /// `WAXSEAL_INVALID` in a store that was opened without its registry; otherwise as of reads.
     fn waxseal_quarantined(db: *const waxseal_db_t, out cases: *mut *mut waxseal_cases_t) {
         let cases = cases.needed("cases")?;
-        let found = with(db, |db| Ok(db.registry().quarantined()?))?;
-        give(cases, found.into_iter().map(|case| FlatCase { fields: flat(&case.payload), case }).collect())
+        let found = with(db, |db| {
+            let (nobody, found) = (db.nobody(), db.registry().quarantined()?);
+            let case = |case: Case| FlatCase { fields: flat(&nobody, &case.payload), case };
+            Ok(found.into_iter().map(case).collect())
+        })?;
+        give(cases, found)
     }
 }
 

@@ -472,6 +472,17 @@ static void check_clients(const char *expected, waxseal_session_t *session, cons
     CHECK_OK(waxseal_events_destroy(events));
 }
 
+/* The registration that the latest event of a row was found by, in the short form of the store's own names. */
+static void check_via(const char *expected, waxseal_session_t *session, const char *target) {
+    waxseal_events_t *events = NULL;
+    waxseal_field_t field, via = {0};
+    CHECK_OK(waxseal_query_latest(session, STR(target), NULL, 0, &events, &error));
+    for (size_t at = 0; waxseal_events_field(events, 0, at, &field) == WAXSEAL_OK; at++)
+        if (field.name.len == 3 && !memcmp(field.name.data, "via", 3)) via = field;
+    CHECK_BYTES(expected, via.bytes);
+    CHECK_OK(waxseal_events_destroy(events));
+}
+
 static void tables_of_a_session_are_changed_in_its_name(void) {
     waxseal_table_t *table, *own = NULL, *made = NULL;
     waxseal_db_t *db = memory(&table);
@@ -484,6 +495,7 @@ static void tables_of_a_session_are_changed_in_its_name(void) {
     CHECK_OK(waxseal_session_open(db, LIT("alice"), NULL, 0, &alice, &error));
     CHECK_OK(waxseal_session_open(db, LIT("bob"), NULL, 0, &bob, &error));
     CHECK_OK(waxseal_register(alice, LIT("cluster:"), LIT("*"), NULL, NULL, &error));
+    CHECK_OK(waxseal_register(alice, LIT("library.books"), LIT("*"), NULL, NULL, &error));
     CHECK_OK(waxseal_session_table_open(alice, LIT("library.books"), &own, &error));
     insert(own, "Austen", 1815, "Emma", NULL);
     CHECK_OK(waxseal_table_delete(table, NULL, NULL, VALUES(emma), &error));
@@ -493,6 +505,7 @@ static void tables_of_a_session_are_changed_in_its_name(void) {
     CHECK_OK(waxseal_table_transaction_commit(transaction, WAXSEAL_DURABILITY_DEFAULT, &error));
     CHECK_OK(waxseal_table_transaction_destroy(transaction));
     check_clients("alice bob -", alice, "library.books.Austen.1815");
+    check_via("library.books", alice, "library.books.Austen.1815");
     CHECK_OK(waxseal_session_table_create(bob, LIT("library.authors"), &schema, &made, &error));
     CHECK_OK(waxseal_table_truncate(made, &error));
     CHECK_OK(waxseal_session_table_rename(alice, LIT("library.authors"), LIT("library.people"), &error));
