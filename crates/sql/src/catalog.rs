@@ -78,3 +78,33 @@ impl fmt::Debug for StoreCatalog {
         f.debug_struct("StoreCatalog").field("tables", &self.names).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::runtime::Builder;
+    use waxseal_table::{ColumnType, Schema};
+
+    use super::*;
+
+    /// The tables exchange their names behind the snapshot.
+    #[test]
+    fn a_table_is_looked_up_by_its_name_at_the_snapshot() {
+        let tables = Tables::open(&waxseal::Db::memory().unwrap()).unwrap();
+        for name in ["one", "two"] {
+            tables.create(&format!("library.{name}"), Schema::new().partition_key(name, ColumnType::I32)).unwrap();
+        }
+        let runtime = Builder::new_current_thread().build().unwrap();
+        let catalog = StoreCatalog::new(&tables, tables.db().snapshot()).unwrap();
+        for (name, new) in [("one", "spare"), ("two", "one"), ("spare", "two")] {
+            tables.rename(&format!("library.{name}"), &format!("library.{new}")).unwrap();
+        }
+        let keyspace = catalog.schema("library").unwrap();
+        for name in ["one", "two"] {
+            let table = runtime.block_on(keyspace.table(name)).unwrap().unwrap();
+            assert_eq!(table.schema().field(0).name(), name);
+        }
+        tables.rename("library.one", "library.three").unwrap();
+        assert!(runtime.block_on(keyspace.table("one")).unwrap().is_some());
+        assert!(runtime.block_on(keyspace.table("three")).unwrap().is_none());
+    }
+}
