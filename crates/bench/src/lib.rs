@@ -4,6 +4,7 @@
 //! peers                        alternating rounds of `run` in child processes, paired ratios, gates
 //! run      flip     killloop   steps in sequence | one flipped bit in a copy | one killed process
 //! tasks                        what async code costs
+//! tables                       what typed rows cost, beside the engine and SQLite
 //! experiment  rounds           size, directory, output lines | alternating sides
 //!    \       |
 //!      engine                one small trait, one adapter per store
@@ -33,6 +34,8 @@ pub mod probe;
 pub mod rounds;
 pub mod run;
 pub mod stats;
+#[cfg(feature = "tables")]
+pub mod tables;
 pub mod tasks;
 pub mod workload;
 

@@ -33,6 +33,9 @@ enum Experiment {
     Histories(histories::Line),
     /// Measures a thousand tasks with durable writes, and the cost of a cached read in a task.
     Async(tasks::Line),
+    /// Compares typed rows with the engine's records, and tables with SQLite.
+    #[cfg(feature = "tables")]
+    Tables(waxseal_bench::tables::Line),
     /// The child of `flip` that fills a store and copies it while it is open.
     #[command(hide = true)]
     FlipFill(flip::FillLine),
@@ -161,6 +164,8 @@ fn main() -> ExitCode {
         Experiment::Killloop(line) => killloop::killloop(&line),
         Experiment::Histories(line) => histories::histories(&line),
         Experiment::Async(line) => tasks::tasks(&line),
+        #[cfg(feature = "tables")]
+        Experiment::Tables(line) => waxseal_bench::tables::tables(&line),
         Experiment::FlipFill(line) => flip::fill(&line).map(|()| 0),
         Experiment::FlipCheck(line) => flip::check(&line).map(|()| 0),
         Experiment::KillloopWrite(line) => killloop::write(&line).map(|()| 0),

@@ -117,3 +117,15 @@ fn peers_judge_every_row_and_leave_tables_and_plots() {
     assert!(text_of(&format!("{out}/growth_readrandom.svg")).contains("waxseal"));
     assert!(!dir.path().join("stores").exists(), "what was made goes");
 }
+
+/// Small sizes decide nothing; every part is measured.
+#[cfg(feature = "tables")]
+#[test]
+fn tables_are_measured_beside_the_engine_and_sqlite() {
+    let done = bench(&["tables", "--scale", "0.001"]);
+    let (lines, errors) = (text(&done.stdout), text(&done.stderr));
+    assert!(matches!(done.status.code(), Some(0 | 6 | 7)), "{lines}{errors}");
+    let gates = lines.lines().filter(|line| line.contains(" tables.")).collect::<Vec<_>>();
+    assert_eq!(gates.len(), 12, "{lines}");
+    assert!(gates.iter().all(|gate| !gate.contains(" - ")), "{lines}");
+}
