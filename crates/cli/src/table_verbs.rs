@@ -109,7 +109,7 @@ pub(crate) enum TableVerb {
         #[arg(long, value_delimiter = ',', value_name = "COLUMNS")]
         columns: Vec<String>,
     },
-    /// Print the columns, groups and indexes of a table.
+    /// Print the columns, groups and indexes of a table, and the commands that create it again.
     Describe { name: String },
     /// Print the names of all tables, a line each.
     List,

@@ -153,7 +153,7 @@ pub(crate) fn from_json(value: &Value) -> Option<Vec<u8>> {
 /// Quotes a path as one shell word.
 pub(crate) fn shell_word(path: &Path) -> String {
     let word = path.display().to_string();
-    let is_plain = |character: char| character.is_alphanumeric() || "/._-+,:@%".contains(character);
+    let is_plain = |character: char| character.is_alphanumeric() || "/._-+,:@%=".contains(character);
     match !word.is_empty() && word.chars().all(is_plain) {
         true => word,
         false => format!("'{}'", word.replace('\'', r"'\''")),

@@ -168,10 +168,10 @@ fn ordered(column: &str) -> (&str, bool) {
     }
 }
 
-/// Splits `NAME=COLUMN,COLUMN`.
+/// Splits `NAME=COLUMN,COLUMN`. Behind `NAME=` are no columns.
 fn named_list(text: &str) -> Result<(&str, Vec<&str>), Failure> {
     let (name, list) = text.split_once('=').ok_or_else(|| Failure::usage(format!("{text:?} is no NAME=COLUMNS")))?;
-    Ok((name, list.split(',').collect()))
+    Ok((name, if list.is_empty() { Vec::new() } else { list.split(',').collect() }))
 }
 
 fn index_over(name: &str, columns: &[&str]) -> Index {

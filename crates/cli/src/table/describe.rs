@@ -5,6 +5,7 @@ use waxseal_table::{Column, ColumnRole, ColumnState, IndexState, Partitioning, S
 
 use super::OpenTable;
 use super::grid::{Grid, GridColumn};
+use super::recreate;
 use crate::args::Args;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
@@ -71,6 +72,9 @@ pub(crate) fn describe(args: &Args, name: &str, output: &mut Output) -> Result<E
         }
         output.line(line)?;
     }
+    for command in recreate::commands(name, schema).unwrap_or_default() {
+        output.line(command)?;
+    }
     Ok(Exit::Ok)
 }
 
@@ -132,5 +136,6 @@ fn as_json(name: &str, schema: &Schema) -> Value {
         "columns": schema.columns().chain(schema.dropped_columns()).map(column).collect::<Vec<_>>(),
         "groups": schema.groups().iter().map(group).collect::<Vec<_>>(),
         "indexes": schema.indexes().map(index).collect::<Vec<_>>(),
+        "create": recreate::commands(name, schema),
     })
 }

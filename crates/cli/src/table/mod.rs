@@ -1,9 +1,9 @@
 //! `waxseal table`: typed rows in tables of a store.
 //!
-//! [`define`] creates, changes and drops tables, [`describe`] prints them, [`row`] reads and changes single rows,
-//! [`select`] prints many, which [`grid`] aligns, [`import`] and [`export`] move rows in and out, [`integrity`] checks
-//! and repairs indexes, [`keyspaces`] creates, changes and drops keyspaces, and [`certificate`] proves that a column is
-//! gone.
+//! [`define`] creates, changes and drops tables, [`describe`] prints them, with the commands of [`recreate`], [`row`]
+//! reads and changes single rows, [`select`] prints many, which [`grid`] aligns, [`import`] and [`export`] move rows in
+//! and out, [`integrity`] checks and repairs indexes, [`keyspaces`] creates, changes and drops keyspaces, and
+//! [`certificate`] proves that a column is gone.
 
 #[cfg(feature = "arrow")]
 mod batches;
@@ -16,6 +16,7 @@ pub(crate) mod grid;
 mod import;
 mod integrity;
 mod keyspaces;
+mod recreate;
 mod row;
 mod select;
 
