@@ -2,7 +2,7 @@
 
 use crate::condition::Condition;
 use crate::entry::Entry;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::events::Verb;
 use crate::glob::matches;
 use crate::metadata::{FileKind, SetAttributes};
@@ -184,6 +184,28 @@ impl Files {
         let mut entry = self.new_entry(metadata.kind, &attributes)?;
         (entry.metadata.size, entry.body, entry.xattrs) = (metadata.size, old.body, old.xattrs);
         self.create_entry(&Place::of(path.clone()), entry, drop)
+    }
+
+    /// Copies a directory without what is in it, in one atomic step: mode, owner, time of the last change and extended
+    /// attributes. The new path must not exist. Errors: as for `mkdir`; `NotDirectory` for another entry.
+    ///
+    /// ```
+    /// # fn main() -> waxseal_files::Result<()> {
+    /// # let fs = waxseal_files::FileStore::open(&waxseal::Db::memory()?, "files")?;
+    /// fs.mkdir("cats")?;
+    /// fs.write("cats/tom", "...")?;
+    /// fs.copy_dir("cats", "dogs")?;
+    /// assert_eq!(fs.list("dogs")?.count(), 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn copy_dir(&self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> Result<()> {
+        let (from, to) = (FilePath::parse(from.as_ref())?, FilePath::parse(to.as_ref())?);
+        let old = self.families.latest().entry(&from)?;
+        match old.metadata.is_directory() {
+            true => self.copy_entry(old, &to),
+            false => Err(Error::of(ErrorKind::NotDirectory, "the entry is no directory").at(from.display())),
+        }
     }
 
     /// Copies a tree as it is now: entry by entry, directories first. The new path must not exist. Errors: as for

@@ -7,7 +7,7 @@
 //! | `GET /metrics` | counters for Prometheus |
 //! | `PUT` | writes a whole file, under a condition if the request has one |
 //! | `DELETE` | removes a file or an empty directory; with `Depth: infinity` a tree |
-//! | `MKCOL`, `COPY`, `MOVE` | as in WebDAV; `Destination` is a path |
+//! | `MKCOL`, `COPY`, `MOVE` | as in WebDAV; `Destination` is a path. `COPY` with `Depth: 0` copies a directory alone |
 //! | `POST` | appends to a file; to the root: makes all changes durable |
 //! | `PATCH` | changes attributes |
 //!

@@ -381,13 +381,84 @@ mod tests {
             ("ftp://x/b", "502"),
             ("/c?v=1", "400"),
             ("/d#e", "400"),
-            ("/f%3Fv=1", "204"),
-            ("http://X/g", "204"),
+            ("/f%3Fv=1", "201"),
+            ("http://X/g", "201"),
         ] {
             assert_eq!(copy(destination), expected, "{destination}");
         }
         let names: Vec<_> = files.list("").unwrap().map(|entry| entry.unwrap().name).collect();
         assert_eq!(names, [&b"f?v=1"[..], b"file", b"g"]);
+    }
+
+    #[test]
+    fn a_directory_is_copied_alone_with_depth_0() {
+        let files = FileStore::open(&waxseal::Db::memory().unwrap(), "files").unwrap();
+        files.create_dir_all("tree/sub").unwrap();
+        files.write("tree/file", "content").unwrap();
+        files.write("file", "content").unwrap();
+        let names = |path: &str| files.list(path).unwrap().count();
+        for (line, headers, expected) in [
+            ("COPY /tree", "destination: /alone\r\ndepth: 0\r\n", "201"),
+            ("COPY /tree/", "destination: /alone/\r\ndepth: 0\r\n", "409"),
+            ("COPY /tree", "destination: /whole\r\ndepth: Infinity\r\n", "201"),
+            ("COPY /tree/file", "destination: /copy\r\ndepth: 0\r\n", "201"),
+            ("COPY /tree/file", "destination: /copy\r\n", "204"),
+            ("MOVE /copy", "destination: /file\r\n", "204"),
+            ("MKCOL /made", "", "201"),
+            ("MKCOL /made", "", "409"),
+            ("COPY /tree", "destination: /other\r\ndepth: 1\r\n", "400"),
+            ("MOVE /tree", "destination: /other\r\ndepth: 0\r\n", "400"),
+            ("MOVE /tree", "destination: /other\r\ndepth: 1\r\n", "400"),
+            ("DELETE /tree", "depth: 1\r\n", "400"),
+            ("DELETE /tree", "depth: 0\r\n", "409"),
+        ] {
+            assert_eq!(status(&files, line, headers, b""), expected, "{line}: {headers}");
+        }
+        assert_eq!((names("alone"), names("whole"), names("tree"), files.exists("other").unwrap()), (0, 2, 2, false));
+    }
+
+    #[test]
+    fn a_path_with_a_slash_at_its_end_is_no_file() {
+        let files = FileStore::open(&waxseal::Db::memory().unwrap(), "files").unwrap();
+        files.write("file", "content").unwrap();
+        files.mkdir("empty").unwrap();
+        for (line, headers, expected) in [
+            ("DELETE /file/", "", "404"),
+            ("DELETE /file/", "depth: infinity\r\n", "404"),
+            ("MOVE /file/", "destination: /other\r\n", "404"),
+            ("COPY /file/", "destination: /other\r\n", "404"),
+            ("COPY /file", "destination: /other/\r\n", "409"),
+            ("MOVE /file", "destination: /other/\r\n", "409"),
+            ("POST /file/", "", "404"),
+            ("POST /other/", "", "409"),
+            ("PATCH /file/", "waxseal-mode: 600\r\n", "404"),
+            ("DELETE /absent/", "", "404"),
+            ("MOVE /empty/", "destination: /moved/\r\n", "201"),
+            ("DELETE /moved/", "", "204"),
+            ("POST /", "", "204"),
+        ] {
+            assert_eq!(status(&files, line, headers, b""), expected, "{line}: {headers}");
+        }
+        let names: Vec<_> = files.list("").unwrap().map(|entry| entry.unwrap().name).collect();
+        assert_eq!((names, files.read("file").unwrap()), (vec![b"file".to_vec()], b"content".to_vec()));
+        assert_ne!(files.stat("file").unwrap().mode, 0o600);
+    }
+
+    /// RFC 9112, section 6.1: with both headers the chunks decide, and the connection ends behind the response, so that
+    /// no proxy takes the rest for another request.
+    #[test]
+    fn chunks_decide_over_a_length_and_end_the_connection() {
+        let files = FileStore::open(&waxseal::Db::memory().unwrap(), "files").unwrap();
+        let (length, chunked) = ("content-length: 4", "transfer-encoding: chunked");
+        for (path, first, second) in [("/one", length, chunked), ("/two", chunked, length)] {
+            let request = format!(
+                "PUT {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer token\r\n{first}\r\n{second}\r\n\r\n\
+                 7\r\ncontent\r\n0\r\n\r\nDELETE {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer token\r\n\r\n"
+            );
+            let response = silent_client(&files, &request).to_lowercase();
+            assert!(response.starts_with("http/1.1 201") && response.contains("connection: close"), "{response}");
+            assert_eq!((response.matches("http/1.1").count(), files.read(path).unwrap()), (1, b"content".to_vec()));
+        }
     }
 
     #[test]

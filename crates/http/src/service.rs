@@ -40,6 +40,9 @@ const MAX_APPENDED_BYTES: usize = 8 << 20;
 /// Most bytes of the attributes in a request.
 const MAX_ATTRIBUTE_BYTES: usize = 1 << 20;
 
+const NO_DIRECTORY: &str = "the path is no directory";
+const NO_NAME: &str = "the path of a file ends with its name";
+
 /// The requests that may change files.
 #[derive(Clone)]
 pub(crate) enum Access {
@@ -145,11 +148,15 @@ impl Service {
         let is_link = text(headers, headers::KIND) == Some(headers::KIND_LINK);
         let may_have_condition = match method {
             "PUT" => !is_link,
-            "DELETE" => !is_of_tree(headers),
+            "DELETE" => depth(headers)? != Some(Depth::Infinity),
             _ => false,
         };
         if !may_have_condition && preconditions::is_conditional(headers) {
             return Err(Failure::new(StatusCode::NOT_IMPLEMENTED, "this request cannot have a condition"));
+        }
+        if path.ends_with(b"/") && !matches!(method, "PUT" | "MKCOL") {
+            let (files, path, creates) = (self.files.clone(), path.clone(), method == "POST");
+            blocking(move || check_directory(&files, &path, creates)).await?;
         }
         let pieces = Pieces::new(body, self.patience);
         match method {
@@ -200,7 +207,7 @@ impl Service {
         let is_head = head.method == Method::HEAD;
         let has_slash = path.is_empty() || path.ends_with(b"/");
         match found {
-            Found::File(_) if has_slash => Err(Failure::new(StatusCode::NOT_FOUND, "the path is no directory")),
+            Found::File(_) if has_slash => Err(Failure::new(StatusCode::NOT_FOUND, NO_DIRECTORY)),
             Found::File(file) => self.send(&path, *file, head, is_head).await,
             // Links in the page are relative to a path with a slash.
             Found::Directory(_) if !has_slash => {
@@ -265,7 +272,7 @@ impl Service {
 
     async fn put(&self, path: Vec<u8>, headers: &HeaderMap, pieces: Pieces) -> Outcome<Response<Body>> {
         if path.is_empty() || path.ends_with(b"/") {
-            return Err(Failure::new(StatusCode::CONFLICT, "the path of a file ends with its name"));
+            return Err(Failure::new(StatusCode::CONFLICT, NO_NAME));
         }
         if headers.contains_key(CONTENT_RANGE) {
             return Err(Failure::bad_request("a file is written whole, without Content-Range"));
@@ -303,9 +310,10 @@ impl Service {
 
     async fn delete(&self, path: Vec<u8>, headers: &HeaderMap) -> Outcome<Response<Body>> {
         let (files, headers) = (self.files.clone(), headers.clone());
+        let is_of_tree = depth(&headers)? == Some(Depth::Infinity);
         done(
             blocking(move || {
-                if is_of_tree(&headers) {
+                if is_of_tree {
                     return Ok(files.remove_tree(path)?);
                 }
                 let found = find(&files, &path)?;
@@ -323,44 +331,48 @@ impl Service {
     async fn make_directory(&self, path: Vec<u8>, headers: &HeaderMap) -> Outcome<Response<Body>> {
         let (files, attributes) = (self.files.clone(), attributes(headers)?);
         let with_parents = text(headers, headers::PARENTS) == Some("true");
-        done(
-            blocking(move || {
-                match with_parents {
-                    true => files.create_dir_all(path)?,
-                    false => files.mkdir_with(path, &attributes)?,
-                }
-                Ok(())
-            })
-            .await
-            .map_err(of_parent),
-        )
+        blocking(move || {
+            match with_parents {
+                true => files.create_dir_all(path)?,
+                false => files.mkdir_with(path, &attributes)?,
+            }
+            Ok(())
+        })
+        .await
+        .map_err(of_parent)?;
+        finish(Response::builder().status(StatusCode::CREATED), Body::empty())
     }
 
     async fn copy_or_move(&self, method: &str, from: Vec<u8>, headers: &HeaderMap) -> Outcome<Response<Body>> {
         let destination = text(headers, "destination").ok_or("the header Destination is missing")?;
         let to = path_of(destination_path(destination, text(headers, HOST.as_str()))?)?;
         let (is_copy, may_replace) = (method == "COPY", text(headers, "overwrite") != Some("F"));
-        let files = self.files.clone();
-        done(
-            blocking(move || {
-                let (mode, condition) = match may_replace {
-                    true => (RenameMode::Replace, Condition::Always),
-                    false => (RenameMode::NoReplace, Condition::Absent),
-                };
-                let done = if !is_copy {
-                    files.rename_with(from, to, mode)
-                } else if files.stat(&from)?.is_directory() {
-                    files.copy_tree(from, to)
-                } else {
-                    files.copy_if(from, to, condition)
-                };
-                match done {
-                    Err(error) if !may_replace && error.kind() == ErrorKind::Exists => Err(condition_failed()),
-                    done => Ok(done?),
-                }
-            })
-            .await,
-        )
+        let (files, is_alone) = (self.files.clone(), depth(headers)? == Some(Depth::Zero));
+        let is_new = blocking(move || {
+            let (mode, condition) = match may_replace {
+                true => (RenameMode::Replace, Condition::Always),
+                false => (RenameMode::NoReplace, Condition::Absent),
+            };
+            let is_directory = files.stat(&from)?.is_directory();
+            if to.ends_with(b"/") && !is_directory {
+                return Err(Failure::new(StatusCode::CONFLICT, NO_NAME));
+            }
+            let is_new = find(&files, &to)?.is_none();
+            let done = match (is_copy, is_directory) {
+                (false, true) if is_alone => return Err("a directory is moved with everything in it".into()),
+                (false, _) => files.rename_with(from, to, mode),
+                (true, true) if is_alone => files.copy_dir(from, to),
+                (true, true) => files.copy_tree(from, to),
+                (true, false) => files.copy_if(from, to, condition),
+            };
+            match done {
+                Err(error) if !may_replace && error.kind() == ErrorKind::Exists => Err(condition_failed()),
+                done => Ok(done.map(|()| is_new)?),
+            }
+        })
+        .await?;
+        let status = if is_new { StatusCode::CREATED } else { StatusCode::NO_CONTENT };
+        finish(Response::builder().status(status), Body::empty())
     }
 
     async fn append(&self, path: Vec<u8>, mut pieces: Pieces) -> Outcome<Response<Body>> {
@@ -481,9 +493,32 @@ fn is_refusal(error: &waxseal_files::Error) -> bool {
     }
 }
 
-/// Returns true if a `DELETE` is for an entry with everything below it.
-fn is_of_tree(headers: &HeaderMap) -> bool {
-    text(headers, "depth") == Some("infinity")
+/// Checks the path of a change that ends with a slash: it names a directory, and no file. A damaged entry may be one.
+fn check_directory(files: &FileStore, path: &[u8], creates_file: bool) -> Outcome<()> {
+    match find(files, path)? {
+        Some(found) if !found.is_directory() => Err(Failure::new(StatusCode::NOT_FOUND, NO_DIRECTORY)),
+        None if creates_file => Err(Failure::new(StatusCode::CONFLICT, NO_NAME)),
+        _ => Ok(()),
+    }
+}
+
+/// What a change applies to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Depth {
+    /// An entry alone.
+    Zero,
+    /// An entry with everything below it.
+    Infinity,
+}
+
+/// Returns the depth that a request names. Errors: another one than `0` and `infinity`.
+fn depth(headers: &HeaderMap) -> Outcome<Option<Depth>> {
+    match headers.get("depth").map(|depth| depth.as_bytes()) {
+        None => Ok(None),
+        Some(b"0") => Ok(Some(Depth::Zero)),
+        Some(depth) if depth.eq_ignore_ascii_case(b"infinity") => Ok(Some(Depth::Infinity)),
+        Some(_) => Err("the header Depth of a change is 0 or infinity".into()),
+    }
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {

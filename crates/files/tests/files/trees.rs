@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use waxseal_files::{ErrorKind, Files, MAX_XATTR_BYTES, RenameMode, XattrMode};
+use waxseal_files::{ErrorKind, Files, MAX_XATTR_BYTES, RenameMode, SetAttributes, XattrMode};
 
 use crate::store::{assert_clean, bytes, fails, memory, paths};
 
@@ -90,6 +90,16 @@ fn a_copied_tree_is_equal_and_independent() {
     );
     assert_eq!(fs.stat("copy/sub/deep/sparse").unwrap().allocated, 0);
     fails(fs.copy_tree("copy", "a!"), ErrorKind::Exists);
+    fs.set_attributes("copy/sub", &SetAttributes::new().mode(0o750).owner(3, 4).mtime(5)).unwrap();
+    fs.copy_dir("copy/sub", "alone").unwrap();
+    let alone = fs.stat("alone").unwrap();
+    assert_eq!((alone.mode, alone.uid, alone.gid, alone.mtime), (0o750, 3, 4, 5));
+    assert_eq!((paths(&fs, "alone").len(), fs.xattr("alone", "user.x").unwrap()), (1, b"1".to_vec()));
+    fails(fs.copy_dir("copy/sub", "alone"), ErrorKind::Exists);
+    fails(fs.copy_dir("copy/small", "other"), ErrorKind::NotDirectory);
+    fails(fs.copy_dir("absent", "other"), ErrorKind::NotFound);
+    fs.copy_dir("", "copy/root").unwrap();
+    fs.remove_dir("alone").and_then(|()| fs.remove_dir("copy/root")).unwrap();
     fs.copy_tree("copy/sub", "copy/again").unwrap();
     fs.copy_tree("", "copy/all").unwrap();
     assert_eq!(paths(&fs, "copy/all/copy/again").len(), 4);
