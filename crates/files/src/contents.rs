@@ -1,11 +1,15 @@
 //! Reads the content of many files in one scan.
 
+use std::sync::Arc;
+
 use waxseal::Cursor;
+use waxseal::env::Clock;
 
 use crate::content::reserve;
 use crate::entry::{Chunks, Content, Entry, chunk_count};
 use crate::error::{Error, Result};
 use crate::metadata::Metadata;
+use crate::pace::Pace;
 use crate::records::{all_chunks, chunk_key};
 use crate::snapshot::Snapshot;
 use crate::store::Files;
@@ -82,12 +86,37 @@ impl ReadDir {
         self.chunks.max_file_bytes = bytes;
         self
     }
+
+    /// Reads at most this many bytes of content a second, so that other readers keep their latency; 0 is unlimited. The
+    /// calling thread sleeps between chunks. A caller that was slower makes up for at most 10 ms.
+    pub fn bytes_per_second(mut self, bytes: u64) -> ReadDir {
+        self.chunks.set_pace(bytes);
+        self
+    }
 }
 
 impl ReadTree {
     /// Reads no file of more than this many bytes: its content is `None`, and the caller reads it in parts.
     pub fn max_file_bytes(mut self, bytes: u64) -> ReadTree {
         self.chunks.max_file_bytes = bytes;
+        self
+    }
+
+    /// Reads at most this many bytes of content a second, so that other readers keep their latency; 0 is unlimited. The
+    /// calling thread sleeps between chunks. A caller that was slower makes up for at most 10 ms.
+    ///
+    /// ```
+    /// # fn main() -> waxseal_files::Result<()> {
+    /// # let fs = waxseal_files::FileStore::open(&waxseal::Db::memory()?, "files")?;
+    /// # fs.write("a", "one")?;
+    /// for file in fs.read_tree("")?.bytes_per_second(100_000_000) {
+    ///     let (_entry, _content) = file?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn bytes_per_second(mut self, bytes: u64) -> ReadTree {
+        self.chunks.set_pace(bytes);
         self
     }
 }
@@ -119,13 +148,26 @@ impl Iterator for ReadTree {
 /// A cursor over the chunks of all files, which steps where a chunk follows the one before.
 struct ChunkScan {
     cursor: Cursor,
+    clock: Arc<dyn Clock>,
+    pace: Option<Pace>,
     /// Longer files are not read.
     max_file_bytes: u64,
 }
 
 impl ChunkScan {
     fn new(snapshot: &Snapshot) -> ChunkScan {
-        ChunkScan { cursor: snapshot.chunks(all_chunks()), max_file_bytes: u64::MAX }
+        let (cursor, clock) = (snapshot.chunks(all_chunks()), snapshot.clock());
+        ChunkScan { cursor, clock, pace: None, max_file_bytes: u64::MAX }
+    }
+
+    fn set_pace(&mut self, bytes_per_second: u64) {
+        self.pace = Pace::new(Arc::clone(&self.clock), bytes_per_second);
+    }
+
+    fn keep_pace(&mut self, bytes: usize) {
+        if let Some(pace) = &mut self.pace {
+            pace.read(bytes);
+        }
     }
 
     /// Returns the content of a regular file of at most `max_file_bytes`; `None` for other entries.
@@ -135,7 +177,10 @@ impl ChunkScan {
         }
         let entry = Entry::decode(value)?;
         match entry.content()? {
-            Content::Inline(bytes) => Ok(Some(bytes.clone())),
+            Content::Inline(bytes) => {
+                self.keep_pace(bytes.len());
+                Ok(Some(bytes.clone()))
+            }
             Content::Chunks(chunks) => self.read(chunks, metadata).map(Some),
         }
     }
@@ -151,6 +196,8 @@ impl ChunkScan {
                     return Err(Error::corruption(format!("chunk {number} has {} bytes", stored.len())));
                 }
                 bytes.extend_from_slice(stored);
+                let length = stored.len();
+                self.keep_pace(length);
             }
         }
         bytes.resize(metadata.size as usize, 0);

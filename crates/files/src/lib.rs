@@ -23,7 +23,8 @@
 //! entry                  the entry of a path, as bytes
 //! condition              conditions of writes and removals
 //! metadata, records, holes  attributes; other records; chunks without a record
-//! path, codec, entity_tag, digest, glob, locks, error  keys; numbers; tags and sums of chunks; patterns; locks; errors
+//! path, codec, entity_tag, digest, glob, locks, pace, error  keys; numbers; tags and sums of chunks; patterns; locks;
+//!                        the pace of a traversal; errors
 //! ```
 
 mod check;
@@ -47,6 +48,7 @@ mod locks;
 mod metadata;
 mod namespace;
 mod open_files;
+mod pace;
 mod path;
 mod place;
 mod reclaim;

@@ -1,5 +1,8 @@
 //! Reads of one point in time.
 
+use std::sync::Arc;
+
+use waxseal::env::Clock;
 use waxseal::{Cursor, KeyRange, Range};
 
 use crate::content::{next_data, next_hole, read_all, read_at};
@@ -36,6 +39,11 @@ pub struct Snapshot {
 impl Snapshot {
     pub(crate) fn view(&self) -> View<'_> {
         View { families: &self.families, at: Some(&self.at) }
+    }
+
+    /// Returns the clock of the store.
+    pub(crate) fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.families.db.env().clock)
     }
 
     /// Opens a cursor over records of the chunks family.

@@ -1,10 +1,13 @@
 //! Trees: rename, exchange, remove, copy, measure, find, and what concurrent readers see.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use waxseal::Db;
+use waxseal::env::{Clock, ManualClock};
 use waxseal_files::{ErrorKind, Files, MAX_XATTR_BYTES, RenameMode, SetAttributes, XattrMode};
 
-use crate::store::{assert_clean, bytes, fails, memory, paths};
+use crate::store::{assert_clean, bytes, fails, memory, paths, small_chunks};
 
 fn plant(fs: &Files, root: &str) {
     fs.create_dir_all(format!("{root}/sub/deep")).unwrap();
@@ -251,4 +254,27 @@ fn contents_are_read_in_pages_of_bounded_files() {
     fails(fs.read_dir_after("dir", "a/b").map(drop), ErrorKind::Invalid);
     let tree = fs.read_tree("dir").unwrap().max_file_bytes(10);
     assert_eq!(tree.filter(|file| file.as_ref().unwrap().1.is_some()).count(), 2);
+}
+
+/// The clock stands still until the traversal sleeps.
+#[test]
+fn a_traversal_has_a_pace() {
+    let dir = tempfile::tempdir().unwrap();
+    let clock = Arc::new(ManualClock::default());
+    let db = Db::builder(dir.path()).clock(clock.clone()).open().unwrap();
+    let fs = small_chunks(&db);
+    fs.create_dir_all("dir/sub").unwrap();
+    for (name, size) in [("a", 40_000), ("b", 500), ("sub/c", 9_500)] {
+        fs.write(format!("dir/{name}"), bytes(size, 1)).unwrap();
+    }
+    let taken = |read: &dyn Fn() -> usize| {
+        let start = clock.monotonic_nanos();
+        (read(), (clock.monotonic_nanos() - start) / 1_000_000)
+    };
+    let tree = |rate| fs.read_tree("dir").unwrap().bytes_per_second(rate).map(Result::unwrap).count();
+    let directory = |rate| fs.read_dir("dir").unwrap().bytes_per_second(rate).map(Result::unwrap).count();
+    assert_eq!(taken(&|| tree(100_000)), (5, 500));
+    assert_eq!(taken(&|| directory(100_000)), (3, 405));
+    assert_eq!((taken(&|| tree(0)), taken(&|| directory(0))), ((5, 0), (3, 0)));
+    db.close().unwrap();
 }
