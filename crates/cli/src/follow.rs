@@ -52,53 +52,99 @@ pub(crate) fn follow(options: &FollowArgs, output: &mut Output) -> Result<Exit, 
         contents => return Err(Failure::usage(format!("{} holds {contents}", dest.display()))),
     }
     let copy = report_cut(Db::builder(dest).create_if_missing(false).open()?)?;
-    let source_db = Db::open_read_only(source)?;
-    let (mut followed, mut changes) = Followed::open(copy, &source_db)?;
-    let position = changes.position();
-    release_log(source, cursor, &followed.position)?;
-    let (mut refreshed, mut released) = (Instant::now(), Instant::now());
-    followed.expect_families(&source_db)?;
+    let mut following = Following::open(source, cursor, copy, Instant::now())?;
+    let position = following.changes.position();
+    release_log(source, cursor, &following.followed.position)?;
     output.line(format!("following from {position}"))?;
     output.object(&json!({ "following": position.to_string() }))?;
-    let mut is_current = false;
+    let wait = if *once { Duration::ZERO } else { STEP };
     loop {
-        if refreshed.elapsed() > REFRESH {
-            source_db.refresh()?; // lets files go that the source has replaced
-            followed.expect_families(&source_db)?;
-            refreshed = Instant::now();
+        if following.step(Instant::now(), wait)? != Step::Current {
+            continue;
         }
-        if released.elapsed() > RELEASE {
-            followed.release(source, cursor)?;
-            released = Instant::now();
-        }
-        let wait = if *once { Duration::ZERO } else { STEP };
-        match changes.wait_next(wait).map_err(failure)? {
-            Some(change) => {
-                followed.apply(&source_db, &change, &changes)?;
-                is_current = false;
-            }
-            None if !is_current => {
-                followed.save(changes.position())?;
-                followed.create_expected()?;
-                followed.release(source, cursor)?;
-                released = Instant::now();
-                let position = followed.position;
-                output
-                    .line(format!("current at {position}: {}", text::counted(followed.applied, "change", "changes")))?;
-                output.object(&json!({ "current": position.to_string(), "changes": followed.applied }))?;
-                output.flush()?;
-                is_current = true;
-                if *once {
-                    break;
-                }
-            }
-            None => followed.create_expected()?,
+        let (position, applied) = (following.followed.position, following.followed.applied);
+        output.line(format!("current at {position}: {}", text::counted(applied, "change", "changes")))?;
+        output.object(&json!({ "current": position.to_string(), "changes": applied }))?;
+        output.flush()?;
+        if *once {
+            break;
         }
     }
+    let Following { followed, changes, source_db, .. } = following;
     drop((changes, source_db));
     followed.copy.close()?;
     release_log(source, cursor, &followed.position)?;
     Ok(Exit::Ok)
+}
+
+/// A copy with the changes of its source that it lacks.
+struct Following<'a> {
+    source: &'a Path,
+    cursor: &'a str,
+    source_db: Db,
+    changes: Changes,
+    followed: Followed,
+    /// When the source was looked at again, and when the cursor was moved.
+    refreshed: Instant,
+    released: Instant,
+    is_current: bool,
+}
+
+/// The result of a step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Step {
+    /// A change was applied.
+    Applied,
+    /// The copy has become current.
+    Current,
+    /// The copy was current before, and no change has come.
+    Waited,
+}
+
+impl<'a> Following<'a> {
+    fn open(source: &'a Path, cursor: &'a str, copy: Db, now: Instant) -> Result<Following<'a>, Failure> {
+        let source_db = Db::open_read_only(source)?;
+        let (mut followed, changes) = Followed::open(copy, &source_db)?;
+        followed.expect_families(&source_db)?;
+        let (refreshed, released) = (now, now);
+        Ok(Following { source, cursor, source_db, changes, followed, refreshed, released, is_current: false })
+    }
+
+    /// Applies the next change, or waits for it. A source that never stops changing is looked at again and gives up its
+    /// log, too, although the copy is never current.
+    fn step(&mut self, now: Instant, wait: Duration) -> Result<Step, Failure> {
+        if now.duration_since(self.refreshed) > REFRESH {
+            self.source_db.refresh()?; // lets files go that the source has replaced
+            self.followed.expect_families(&self.source_db)?;
+            self.refreshed = now;
+        }
+        if now.duration_since(self.released) > RELEASE {
+            self.release(now)?;
+        }
+        match self.changes.wait_next(wait).map_err(failure)? {
+            Some(change) => {
+                self.followed.apply(&self.source_db, &change, &self.changes)?;
+                self.is_current = false;
+                Ok(Step::Applied)
+            }
+            None if self.is_current => {
+                self.followed.create_expected()?;
+                Ok(Step::Waited)
+            }
+            None => {
+                self.followed.save(self.changes.position())?;
+                self.followed.create_expected()?;
+                self.release(now)?;
+                self.is_current = true;
+                Ok(Step::Current)
+            }
+        }
+    }
+
+    fn release(&mut self, now: Instant) -> Result<(), Failure> {
+        self.released = now;
+        self.followed.release(self.source, self.cursor)
+    }
 }
 
 fn failure(error: waxseal::Error) -> Failure {
@@ -349,4 +395,47 @@ fn parse(value: &[u8]) -> Result<(ChangePosition, Option<ChangePosition>), Failu
         Some((position.parse().ok()?, branch))
     };
     parsed().ok_or_else(|| Failure::new(Exit::CheckFailed, format!("the record of {FOLLOWED} is not a position")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A source that changes all the time: the copy is never current, and its cursor moves nevertheless.
+    #[test]
+    fn a_copy_that_is_never_current_releases_the_log() {
+        let dir = tempfile::tempdir().unwrap();
+        let (source, dest) = (dir.path().join("source"), dir.path().join("copy"));
+        let db = Db::open(&source).unwrap();
+        let rows = db.column_family("rows").unwrap();
+        rows.put("first", "v").unwrap();
+        db.change_cursor("follow").unwrap();
+        db.checkpoint(&dest).unwrap();
+        (0..16).for_each(|number| rows.put(format!("{number}"), "v").unwrap());
+        db.sync().unwrap();
+        let start = Instant::now();
+        let mut following = Following::open(&source, "follow", Db::open(&dest).unwrap(), start).unwrap();
+        let begun = following.followed.position;
+        let seen = following.source_db.snapshot().seqno().unwrap();
+        rows.put("last", "v").unwrap();
+        db.sync().unwrap();
+        // Seconds from the start; whether the source has been looked at again; whether the cursor moves.
+        for (second, is_refreshed, is_released) in [
+            (0, false, false),
+            (2, true, false),
+            (9, true, false),
+            (11, true, true),
+            (12, true, false),
+            (22, true, true),
+        ] {
+            let (position, released) = (following.followed.position, following.followed.released);
+            let step = following.step(start + Duration::from_secs(second), Duration::ZERO).unwrap();
+            assert_eq!(step, Step::Applied, "{second} s");
+            assert_eq!(following.source_db.snapshot().seqno().unwrap() > seen, is_refreshed, "{second} s");
+            assert_eq!(following.followed.released, if is_released { position } else { released }, "{second} s");
+            assert_ne!(following.followed.position, begun);
+        }
+        assert!((0..20).any(|_| following.step(start, Duration::ZERO).unwrap() == Step::Current));
+        assert_eq!(following.followed.released, following.followed.position);
+    }
 }
