@@ -1,6 +1,6 @@
 //! Question: how does the chunk size change the speed of large files? (The CassandraFS paper leaves this open.)
-//! Protocol: files of 12 MB are written and read whole through the library, with chunks of 16 KiB to 5 MB, in our layout
-//!           and in the paper's; then 4 KiB are read at random offsets, for which a chunk is read. All sizes in turn,
+//! Protocol: files of 12 MB are written and read whole through the library, with chunks of 16 KiB to 5 MB, in our
+//!           layout and in the paper's; then 4 KiB are read at random offsets, for which a chunk is read. All sizes in turn,
 //!           forwards and backwards, warm. Every byte is compared.
 //! Passes:   no wrong read. Times are only printed.
 

@@ -1,5 +1,5 @@
-//! Question: how fast are the steps of the CassandraFS paper by 1 to 6 clients, and how long does a metadata operation take?
-//!           (The paper's Figures 1 and 2, and its table of metadata operations.)
+//! Question: how fast are the steps of the CassandraFS paper by 1 to 6 clients, and how long does a metadata operation
+//!           take? (The paper's Figures 1 and 2, and its table of metadata operations.)
 //! Protocol: the steps of `steps`, with a barrier before each. The clients share one machine and one link of 12.5 MB/s
 //!           (100 Mbit Ethernet), of 125 MB/s (Gigabit), or without a limit. They reach one file store through the
 //!           library, which acknowledges before the disk has the data, or through HTTP on a loopback address, which
@@ -12,10 +12,8 @@ use super::library::Library;
 use super::link::Link;
 #[cfg(feature = "http")]
 use super::network;
-use super::steps::{self, LARGE_FILES, LEVELS, Local, Report, SMALL_FILES, STEPS};
+use super::steps::{LARGE_FILES, LEVELS, Local, Report, SMALL_FILES, STEPS, slowest, together};
 use crate::files::Run;
-use crate::files::sides::in_parallel;
-use std::sync::Barrier;
 use waxseal::Db;
 use waxseal_bench::gate::Gate;
 use waxseal_bench::{Outcome, experiment};
@@ -42,8 +40,8 @@ const PAPERS_MKDIRS: f64 = 500.0;
 const PAPERS_REMOVALS: f64 = 230.0;
 
 /// The paper's Figures 1 and 2, where its text gives numbers.
-const FIGURES: &str = "the paper, one server: 1 client 7.5 MB/s, 4 clients 10.33 MB/s, 5 clients 8.75 MB/s over 12.5 MB/s; \
-                       1 client 17.8 MB/s over 125 MB/s";
+const FIGURES: &str = "the paper, one server, over 12.5 MB/s: 1 client 7.5 MB/s, 4 clients 10.33 MB/s, 5 clients \
+                       8.75 MB/s; over 125 MB/s: 1 client 17.8 MB/s";
 
 pub(in crate::files) fn run(run: &Run) -> Outcome<Vec<Gate>> {
     let db = Db::open(run.fresh("store")?)?;
@@ -101,29 +99,6 @@ fn compare(run: &experiment::Run, name: &str, face: &dyn Face, locals: &[Local])
         }
     }
     Ok((wrong, copies))
-}
-
-/// Runs the steps by several clients at once, each below a new directory, which is empty afterwards.
-pub(super) fn together(
-    seed: u64,
-    face: &dyn Face,
-    link: &Link,
-    locals: &[Local],
-    name: &str,
-) -> Outcome<Vec<[Report; 5]>> {
-    let barrier = Barrier::new(locals.len());
-    let roots: Vec<String> = (0..locals.len()).map(|client| format!("{name}-{client}")).collect();
-    let mut first = face.client()?;
-    roots.iter().try_for_each(|root| first.make_directory(root))?;
-    in_parallel(locals.len() as u64, |number| {
-        let place = number as usize;
-        steps::all(face, &roots[place], &locals[place], link, &barrier, seed + number)
-    })
-}
-
-/// Returns the time of the slowest client in a step.
-pub(super) fn slowest(reports: &[[Report; 5]], step: usize) -> f64 {
-    reports.iter().map(|client| client[step].seconds).fold(0.0, f64::max)
 }
 
 fn print(reports: &[[Report; 5]]) {

@@ -54,7 +54,8 @@ impl NetworkClient {
     /// Sends a request with a body.
     fn send(&mut self, line: &str, headers: &str, bytes: u64, source: &mut dyn Read) -> Outcome<()> {
         let head = format!(
-            "{line} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\n{headers}content-length: {bytes}\r\n\r\n"
+            "{line} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\n\
+             {headers}content-length: {bytes}\r\n\r\n"
         );
         if self.used.elapsed() > IDLE {
             self.stream = connect(self.address)?;

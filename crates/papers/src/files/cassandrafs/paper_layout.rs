@@ -1,5 +1,5 @@
-//! Question: how does the literal layout of the CassandraFS paper compare with ours, in speed, in the cost of a change of
-//!           metadata, and in what a file name can damage?
+//! Question: how does the literal layout of the CassandraFS paper compare with ours, in speed, in the cost of a change
+//!           of metadata, and in what a file name can damage?
 //! Protocol: 4 clients run the steps of `steps` without a limit on three layouts in turn, forwards and backwards: ours,
 //!           the paper's with one chunk of 5 MB per row, and its outlook with 100 chunks per row. Then the time of one
 //!           file of 600 MB (at scale 1) is changed, and the commits that this takes are counted. Then two files are
@@ -8,11 +8,10 @@
 //!           the collision was not tested). Times are only printed.
 
 use super::face::{Client, Face};
-use super::figures::{slowest, together};
 use super::library::Library;
 use super::link::Link;
 use super::literal::{CHUNK_BYTES, CHUNKS_PER_ROW, Literal};
-use super::steps::{LARGE_FILES, Local, STEPS, random_bytes};
+use super::steps::{LARGE_FILES, Local, STEPS, random_bytes, slowest, together};
 use crate::files::Run;
 use waxseal::Db;
 use waxseal_bench::Outcome;

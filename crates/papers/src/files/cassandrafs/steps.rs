@@ -1,11 +1,12 @@
-//! The benchmark of the CassandraFS paper: what one client does in its five steps.
+//! The benchmark of the CassandraFS paper: what each client does in its five steps.
 //!
 //! a) 100 files of 10 bytes to 10 KB, each in a directory of its own, 3 to 7 levels deep; b) 24 directories, 3 to 7
-//! levels deep, which are 120 `mkdir`; c) 10 of 24 local files of 512 KB to 12 MB are stored in one directory of b each;
-//! d) the 10 files are read into local files; e) the 110 files and all directories are removed.
+//! levels deep, which are 120 `mkdir`; c) 10 of 24 local files of 512 KB to 12 MB are stored in one directory of b
+//! each; d) the 10 files are read into local files; e) the 110 files and all directories are removed.
 
 use super::face::{Client, Face};
 use super::link::Link;
+use crate::files::sides::in_parallel;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -84,16 +85,32 @@ pub(super) fn random_bytes(random: &mut Random, size: u64) -> Vec<u8> {
     words.take(size as usize).collect()
 }
 
-/// Runs all steps of one client below the directory `root`, which exists. All clients begin each step together. A client
-/// that fails takes part in the later steps without work, so that the others go on.
-pub(super) fn all(
-    face: &dyn Face,
-    root: &str,
-    local: &Local,
-    link: &Link,
-    barrier: &Barrier,
+/// Runs the steps by several clients at once, each below a new directory, which is empty afterwards.
+pub(super) fn together(
     seed: u64,
-) -> Outcome<[Report; 5]> {
+    face: &dyn Face,
+    link: &Link,
+    locals: &[Local],
+    name: &str,
+) -> Outcome<Vec<[Report; 5]>> {
+    let barrier = Barrier::new(locals.len());
+    let roots: Vec<String> = (0..locals.len()).map(|client| format!("{name}-{client}")).collect();
+    let mut first = face.client()?;
+    roots.iter().try_for_each(|root| first.make_directory(root))?;
+    in_parallel(locals.len() as u64, |number| {
+        let place = number as usize;
+        all(face, &roots[place], &locals[place], link, &barrier, seed + number)
+    })
+}
+
+/// Returns the time of the slowest client in a step.
+pub(super) fn slowest(reports: &[[Report; 5]], step: usize) -> f64 {
+    reports.iter().map(|client| client[step].seconds).fold(0.0, f64::max)
+}
+
+/// Runs all steps of one client below the directory `root`, which exists. All clients begin each step together. A
+/// client that fails takes part in the later steps without work, so that the others go on.
+fn all(face: &dyn Face, root: &str, local: &Local, link: &Link, barrier: &Barrier, seed: u64) -> Outcome<[Report; 5]> {
     let mut reports = [Report::default(); 5];
     let mut connected = face.client();
     for (step, report) in reports.iter_mut().enumerate() {
