@@ -23,7 +23,7 @@ pub(crate) const TOOL_FEATURES: &str = "waxseal-cli/serve,waxseal-cli/mount";
 
 /// The same and those of libraries, for builds of the whole workspace.
 pub(crate) const WORKSPACE_FEATURES: &str =
-    "waxseal-cli/serve,waxseal-cli/mount,waxseal-corpus/pairtree,waxseal-papers/http";
+    "waxseal-cli/serve,waxseal-cli/mount,waxseal-corpus/pairtree,waxseal-papers/http,waxseal-papers/mount";
 
 /// Returns the interpreter of the environment, which is made once; otherwise the error.
 pub(crate) fn environment(root: &Path, python: &str) -> Result<PathBuf, String> {

@@ -36,6 +36,21 @@ fn clients_read_the_right_files_beside_a_traversal() {
     passes(&["clients", "--scale", "0.00001"], &[]);
 }
 
+#[test]
+fn readers_beside_a_paced_traversal_read_the_right_files() {
+    passes(&["paced", "--scale", "0.00001"], &["p99"]);
+}
+
+#[test]
+fn many_files_are_listed_and_walked_completely() {
+    passes(&["many", "--scale", "0.0003", "--caches", "warm"], &["open", "page", "walk"]);
+}
+
+#[test]
+fn a_large_file_has_the_same_bytes_on_each_way() {
+    passes(&["large", "--scale", "0.005"], &["library", "mount"]);
+}
+
 /// Only root may limit memory, and only by control groups of version 1; the error says so.
 #[test]
 fn reads_with_little_memory_are_right_or_refused() {

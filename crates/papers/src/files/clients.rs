@@ -26,8 +26,8 @@ const READS: u32 = 20_000;
 
 /// A file to read, and the sum of its content.
 pub(super) struct Read {
-    path: String,
-    sum: u64,
+    pub(super) path: String,
+    pub(super) sum: u64,
 }
 
 /// The reads of one client.

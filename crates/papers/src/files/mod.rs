@@ -7,7 +7,8 @@
 //! the CassandraFS paper are in `cassandrafs`.
 //!
 //! ```text
-//! generate  populate  requests  traverse  clients  memory     one experiment each
+//! large  many  paced                                          one experiment each
+//! generate  populate  requests  traverse  clients  memory
 //!     \        |        |       /            |        |
 //!      \     sides, caches     /             |     cgroup      a memory limit
 //!       \        |            /             /                  layouts filled with a tree; checks; dropped caches
@@ -27,9 +28,12 @@ mod clients;
 mod ext4;
 mod generate;
 mod keyed;
+mod large;
 mod layout;
+mod many;
 mod memory;
 mod ours;
+mod paced;
 mod populate;
 mod requests;
 mod sides;
@@ -55,7 +59,7 @@ pub(crate) struct Line {
     /// The layouts under comparison [default: all of this build].
     #[arg(long, value_delimiter = ',')]
     layouts: Vec<layout::Name>,
-    /// `random`, `directories`, `traverse`: the state of the caches [default: both, which needs root].
+    /// `random`, `directories`, `traverse`, `many`: the state of the caches [default: both, which needs root].
     #[arg(long)]
     caches: Option<caches::Caches>,
     /// `memory`: set for the processes that it starts.
@@ -78,8 +82,14 @@ pub(crate) enum Experiment {
     Traverse,
     /// Reads by 1 to 64 clients, alone and beside a traversal.
     Clients,
+    /// Reads beside a traversal at a given pace.
+    Paced,
     /// Reads with less and more memory than files.
     Memory,
+    /// A large file through the library and a mount, and small reads of it.
+    Large,
+    /// Opening, lists and walks of ten million small files.
+    Many,
     /// The steps of the CassandraFS paper by 1 to 6 clients, through the library and HTTP.
     Cassandrafs,
     /// The literal layout of the CassandraFS paper beside ours.
@@ -149,6 +159,9 @@ impl Experiment {
             Experiment::Directories => case("directories", requests::by_directory, (0.0004, 0.00005), ALL),
             Experiment::Traverse => case("traverse", traverse::run, (0.0004, 0.00005), ALL),
             Experiment::Clients => case("clients", clients::run, (0.0004, 0.00005), ALL),
+            Experiment::Paced => case("paced", paced::run, (0.0004, 0.00005), (600 * GIB, 256 * MIB)),
+            Experiment::Large => case("large", large::run, (0.25, 0.02), (4 * GIB, 256 * MIB)),
+            Experiment::Many => case("many", many::run, (0.02, 0.002), (8 * GIB, 256 * MIB)),
             Experiment::Memory => case("memory", memory::run, (0.0004, 0.00005), ALL),
             Experiment::Cassandrafs => case("cassandrafs", figures::run, (0.25, 0.02), (3 * GIB, 256 * MIB)),
             Experiment::Literal => case("literal", paper_layout::run, (0.25, 0.02), (4 * GIB, 512 * MIB)),
@@ -180,7 +193,7 @@ pub(crate) fn files(line: &Line) -> Outcome<u8> {
 }
 
 /// The machines of the papers' measurements.
-const FILE_SETS: &str = "the paper: 13 million images, 300 GB; 12 machines (2 cores, 4 GB each) with Cassandra, three replicas; \
-                         ReiserFS on a RAID-0 volume of a storage array";
+const FILE_SETS: &str = "the paper: 13 million images, 300 GB; 12 machines (2 cores, 4 GB each) with Cassandra, three \
+                         replicas; ReiserFS on a RAID-0 volume of a storage array";
 const CASSANDRAFS: &str =
     "the paper: 8 PCs (2 to 4 cores, 2 to 6 GB), four with Cassandra 0.7; Ethernet of 100 Mbit and 1 Gbit";
