@@ -11,8 +11,8 @@ const BLOCK_BYTES: u64 = 512;
 
 /// The bits of a mode that are no type.
 const PERMISSIONS: u32 = 0o7777;
-/// In the mode of a directory: new entries get its group.
-const SET_GROUP_ID: u32 = 0o2000;
+/// In the mode of a directory: new entries get its group. In that of a program: it runs as its group.
+pub(crate) const SET_GROUP_ID: u32 = 0o2000;
 
 pub(crate) fn file_type(kind: FileKind) -> FileType {
     match kind {

@@ -25,6 +25,7 @@ use crate::attributes::{
     Owner, changed_attributes, default_owner, file_attributes, file_type, new_attributes, node_kind,
 };
 use crate::handles::{Caching, Contents, Lease, OpenDirectory, OpenFile, OpenHandles, PinnedFile};
+use crate::privileges::drop_privileges;
 
 /// How long the kernel may use a name and attributes without asking again.
 const FRESH: Duration = Duration::from_secs(1);
@@ -79,6 +80,9 @@ impl FileSystem {
         }
         let truncate = is_set(flags, OFlags::TRUNC);
         let write = truncate || flags.acc_mode() != OpenAccMode::O_RDONLY;
+        if truncate {
+            drop_privileges(&self.inodes, inode, true).map_err(errno)?;
+        }
         // The kernel checks what the caller may do, and reads a file that is open for writing through any handle.
         let options = OpenOptions::new().read(true).write(write).truncate(truncate);
         let file = self.inodes.open(inode, &options).map_err(errno)?;
@@ -211,6 +215,8 @@ impl Filesystem for FileSystem {
             // crate works with.
             let wanted = InitFlags::FUSE_AUTO_INVAL_DATA | InitFlags::FUSE_ATOMIC_O_TRUNC;
             config.add_capabilities(wanted).map_err(|_| io::ErrorKind::Unsupported)?;
+            // An older kernel asks for the capabilities of a file before each write.
+            let _ = config.add_capabilities(InitFlags::FUSE_HANDLE_KILLPRIV_V2);
         }
         Ok(())
     }
@@ -246,7 +252,7 @@ impl Filesystem for FileSystem {
         uid: Option<u32>,
         gid: Option<u32>,
         size: Option<u64>,
-        _: Option<TimeOrNow>,
+        atime: Option<TimeOrNow>,
         mtime: Option<TimeOrNow>,
         _: Option<SystemTime>,
         handle: Option<FileHandle>,
@@ -257,7 +263,14 @@ impl Filesystem for FileSystem {
         reply: ReplyAttr,
     ) {
         let attributes = changed_attributes(mode, uid, gid, mtime);
-        let set = size.map_or(Ok(()), |size| self.set_length(inode.0, size, handle));
+        // A request that sets nothing is `chown` without a new owner, or comes before a change of the content. fuser
+        // does not pass whether the caller may keep the bits of a file that is truncated.
+        let sets_nothing = atime.is_none() && size.is_none() && attributes == SetAttributes::new();
+        let dropped = match sets_nothing || size.is_some() || uid.is_some() || gid.is_some() {
+            true => drop_privileges(&self.inodes, inode.0, true).map_err(errno),
+            false => Ok(()),
+        };
+        let set = dropped.and_then(|()| size.map_or(Ok(()), |size| self.set_length(inode.0, size, handle)));
         let set = set.and_then(|()| match attributes == SetAttributes::new() {
             true => Ok(()),
             false => self.inodes.set_attributes(inode.0, &attributes).map_err(errno),
@@ -415,7 +428,7 @@ impl Filesystem for FileSystem {
     fn write(
         &self,
         _: &Request,
-        _: INodeNo,
+        inode: INodeNo,
         handle: FileHandle,
         offset: u64,
         bytes: &[u8],
@@ -426,9 +439,15 @@ impl Filesystem for FileSystem {
     ) {
         // Pages of a mapping are written through any handle of the file, at their own place.
         let is_mapped = write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
-        let written = self.live(handle, |file| match is_set(flags, OFlags::APPEND) && !is_mapped {
-            true => file.append(bytes).map(drop),
-            false => file.write_at(bytes, offset),
+        let written = self.live(handle, |file| {
+            if !is_mapped {
+                let with_bits = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
+                drop_privileges(&self.inodes, inode.0, with_bits)?;
+            }
+            match is_set(flags, OFlags::APPEND) && !is_mapped {
+                true => file.append(bytes).map(drop),
+                false => file.write_at(bytes, offset),
+            }
         });
         match written {
             Ok(()) => reply.written(bytes.len() as u32), // the kernel sends less than 4 GiB

@@ -11,6 +11,7 @@
 //! mounted      mounts, waits, unmounts
 //! file_system  answers the kernel
 //! handles      open files and directories
+//! privileges   ends set-user-ID, set-group-ID and capabilities
 //! attributes   converts attributes between kernel and store
 //! ```
 
@@ -24,5 +25,6 @@ mod attributes;
 mod file_system;
 mod handles;
 mod mounted;
+mod privileges;
 
 pub use mounted::{MountOptions, Mounted};

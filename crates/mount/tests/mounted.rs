@@ -4,6 +4,8 @@
 #![expect(clippy::disallowed_methods, reason = "a mount is of the system's own files")]
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -12,7 +14,7 @@ use std::time::Duration;
 
 use waxseal::Db;
 use waxseal::env::{Clock, SystemClock};
-use waxseal_files::FileStore;
+use waxseal_files::{FileStore, SetAttributes, XattrMode};
 use waxseal_mount::{MountOptions, Mounted};
 
 /// A clock that is 11 s further at each look. A rename takes the entries of a tree for 10 s at most.
@@ -63,4 +65,70 @@ fn a_tree_beyond_the_limit_of_a_rename_is_copied_by_mv() {
     assert_eq!(files.read("moved/file").unwrap(), vec![7; 300_000]);
     assert_eq!(files.read_link("moved/sub/1099").unwrap(), b"../file");
     assert!(files.fsck().unwrap().is_clean());
+}
+
+/// Another content or owner ends privileges. A caller that may keep the bits of the mode writes without losing them,
+/// unless there are capabilities: the kernel asks for their removal and that of the bits in one way.
+#[test]
+fn privileges_end_with_the_content_of_a_file() {
+    const CAPABILITIES: &str = "security.capability";
+    const ROOT: u32 = 0;
+    const NOBODY: u32 = 65_534;
+    // Command, its user, whether there are capabilities, mode before, mode after.
+    const CASES: [(&str, u32, bool, u32, u32); 8] = [
+        ("printf x >> $0", NOBODY, true, 0o6777, 0o777),
+        ("printf x > $0", NOBODY, true, 0o6777, 0o777),
+        ("truncate -s 1 $0", NOBODY, true, 0o6777, 0o777),
+        ("fallocate -z -l 1 $0", NOBODY, true, 0o6777, 0o777),
+        ("printf x >> $0", NOBODY, true, 0o6767, 0o2767),
+        ("printf x >> $0", ROOT, false, 0o6777, 0o6777),
+        ("truncate -s 1 $0", ROOT, true, 0o6777, 0o777),
+        ("chown 7:8 $0", ROOT, true, 0o6777, 0o777),
+    ];
+    if !Path::new("/dev/fuse").exists() {
+        eprintln!("skipped: there is no /dev/fuse");
+        return;
+    }
+    let is_root = rustix::process::geteuid().is_root();
+    let dir = tempfile::tempdir().unwrap();
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let (store, directory) = (dir.path().join("store"), dir.path().join("mnt"));
+    fs::create_dir(&directory).unwrap();
+    let db = Db::builder(&store).open().unwrap();
+    let files = FileStore::open(&db, "files").unwrap();
+    for (number, (_, _, has_capabilities, before, _)) in CASES.into_iter().enumerate() {
+        let name = number.to_string();
+        files.write(&name, b"content").unwrap();
+        files.set_attributes(&name, &SetAttributes::new().mode(before)).unwrap();
+        if has_capabilities {
+            files.set_xattr(&name, CAPABILITIES, [1; 20], XattrMode::Set).unwrap();
+        }
+    }
+    let idle = Duration::from_secs(600);
+    let options = MountOptions { files: files.clone(), store, directory, allow_other: is_root, idle };
+    let at = options.directory.clone();
+    let mounted = Mounted::mount(options).unwrap();
+    let run = |number: usize| {
+        let (command, user, ..) = CASES[number];
+        let mut shell = Command::new("sh");
+        shell.args(["-c", command]).arg(at.join(number.to_string()));
+        match (is_root, user) {
+            (true, ROOT) => {}
+            (true, _) => {
+                shell.uid(user).gid(user);
+            }
+            (false, ROOT) => return None,
+            (false, _) => {} // who runs the tests
+        }
+        Some(shell.output().unwrap())
+    };
+    let outputs: Vec<_> = (0..CASES.len()).map(run).collect();
+    mounted.unmount().unwrap(); // before anything fails
+    for (number, output) in outputs.into_iter().enumerate() {
+        let Some(output) = output else { continue };
+        assert!(output.status.success(), "{:?}: {output:?}", CASES[number]);
+        let name = number.to_string();
+        let found = (files.stat(&name).unwrap().mode, files.xattrs(&name).unwrap());
+        assert_eq!(found, (CASES[number].4, Vec::new()), "{:?}", CASES[number]);
+    }
 }
