@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,9 @@ fsspec = pytest.importorskip("fsspec")
 from fsspec.tests import abstract  # noqa: E402
 
 from waxseal.fs import WaxsealFileSystem, split_url  # noqa: E402
+
+
+EXAMPLES = Path(__file__).parents[1] / "examples" / "files.py"
 
 
 class Fixtures(abstract.AbstractFixtures):
@@ -711,3 +715,13 @@ def test_a_store_that_is_served_is_changed_through_its_process(served):
     other = WaxsealFileSystem(fs._store, name="other", skip_instance_cache=True)
     with pytest.raises(waxseal.Error, match="family"):
         other.pipe_file("x", b"")
+
+
+def test_the_examples_of_libraries_run(tmp_path):
+    """pandas, pyarrow, polars, dask, zarr and torch: each that is installed."""
+    done = subprocess.run([sys.executable, str(EXAMPLES)], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    said = dict(line.split(": ") for line in done.stdout.splitlines())
+    assert set(said) == {"pandas", "pyarrow", "polars", "dask", "zarr", "torch"}
+    assert set(said.values()) <= {"ok", "not installed"}
+    assert said["pyarrow"] == "ok"
