@@ -11,7 +11,7 @@ use crate::entry::{Body, ROOT_INODE, Xattrs};
 use crate::error::{Error, ErrorKind, Result};
 use crate::handle::{File, OpenOptions};
 use crate::metadata::{FileKind, Metadata, SetAttributes};
-use crate::namespace::{XattrMode, node_body};
+use crate::namespace::{XattrMode, is_root, node_body};
 use crate::path::{FilePath, is_name};
 use crate::place::Place;
 use crate::rename::{MAX_TREE_ENTRIES, RenameMode};
@@ -22,8 +22,8 @@ use crate::store::{Files, stale};
 ///
 /// An entry stays known for as many [`forget`](Inodes::forget)s as it was looked up. A number costs memory for its name
 /// and that of its directory. A rename through [`Inodes::rename`] moves an entry with everything below it in one step.
-/// After any other rename, the moved inode numbers are `Stale` until the next lookup, except those of open files, which
-/// follow every rename.
+/// After any other rename, the moved inode numbers are `Stale` until the next lookup or
+/// [`note_change`](Inodes::note_change), except those of open files, which follow every rename.
 ///
 /// ```
 /// # fn main() -> waxseal_files::Result<()> {
@@ -45,6 +45,17 @@ pub struct Inodes {
     /// Held while an operation finds its path and runs. A rename takes it alone.
     paths: RwLock<()>,
     known: Mutex<HashMap<u64, Known>>,
+}
+
+/// The place of an entry, and its number.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct InodePlace {
+    /// The inode number of the directory.
+    pub parent: u64,
+    /// The name in the directory.
+    pub name: Vec<u8>,
+    /// The inode number of the entry; `None` if there is no entry.
+    pub inode: Option<u64>,
 }
 
 /// An entry that was looked up.
@@ -275,6 +286,35 @@ impl Inodes {
         self.files.remove_xattr_of(inode, self.last_path(inode)?.as_ref(), name.as_ref())
     }
 
+    /// Notes that the entry at a path may have changed by another way than through the table, and returns its place. A
+    /// known entry that was moved there is found again, with everything below it. Errors: as for `stat` of the directory;
+    /// `Busy` for the root, which has no place.
+    pub fn note_change(&self, path: impl AsRef<[u8]>) -> Result<InodePlace> {
+        let (_paths, path) = (self.hold_paths(), FilePath::parse(path.as_ref())?);
+        let parent = path.parent().ok_or_else(is_root)?;
+        let parent = self.files.stat(parent.display())?.inode;
+        let name = path.name().to_vec();
+        let inode = self.files.stat(path.display()).ok().map(|metadata| metadata.inode);
+        if let Some(entry) = inode.and_then(|inode| lock(&self.known).get_mut(&inode)) {
+            (entry.parent, entry.name) = (parent, name.clone());
+        }
+        Ok(InodePlace { parent, name, inode })
+    }
+
+    /// Returns the places of the entries that are known below a path. Costs a look at every known entry.
+    pub fn known_below(&self, path: impl AsRef<[u8]>) -> Result<Vec<InodePlace>> {
+        let (_paths, path) = (self.hold_paths(), FilePath::parse(path.as_ref())?);
+        let known = lock(&self.known);
+        let is_below = |inode| {
+            let own = path_of(&known, inode).and_then(|own| FilePath::parse(&own).ok());
+            own.is_some_and(|own| own.is_below(&path))
+        };
+        let below = known.iter().filter(|(inode, _)| is_below(**inode));
+        Ok(below
+            .map(|(inode, entry)| InodePlace { parent: entry.parent, name: entry.name.clone(), inode: Some(*inode) })
+            .collect())
+    }
+
     /// Returns a guard under which no rename through the table changes a path.
     fn hold_paths(&self) -> RwLockReadGuard<'_, ()> {
         self.paths.read().unwrap_or_else(PoisonError::into_inner)
@@ -337,19 +377,22 @@ impl Inodes {
 
     /// Returns the path that an entry had last, as far as the table knows.
     fn known_path(&self, inode: u64) -> Option<Vec<u8>> {
-        let known = lock(&self.known);
-        let (mut names, mut at) = (Vec::new(), inode);
-        while at != ROOT_INODE {
-            let entry = known.get(&at)?;
-            names.push(&entry.name[..]);
-            at = entry.parent;
-            if names.len() > crate::path::MAX_PATH_BYTES {
-                return None; // renames elsewhere have closed a circle of what is known
-            }
-        }
-        names.reverse();
-        Some(names.join(&b'/'))
+        path_of(&lock(&self.known), inode)
     }
+}
+
+fn path_of(known: &HashMap<u64, Known>, inode: u64) -> Option<Vec<u8>> {
+    let (mut names, mut at) = (Vec::new(), inode);
+    while at != ROOT_INODE {
+        let entry = known.get(&at)?;
+        names.push(&entry.name[..]);
+        at = entry.parent;
+        if names.len() > crate::path::MAX_PATH_BYTES {
+            return None; // renames elsewhere have closed a circle of what is known
+        }
+    }
+    names.reverse();
+    Some(names.join(&b'/'))
 }
 
 impl fmt::Debug for Inodes {

@@ -70,7 +70,7 @@ pub use entry::{MAX_INLINE_BYTES, MAX_LINK_BYTES, MAX_XATTR_BYTES, ROOT_INODE};
 pub use error::{Error, ErrorKind, Result};
 pub use glob::matches as glob_matches;
 pub use handle::{File, OpenOptions};
-pub use inodes::Inodes;
+pub use inodes::{InodePlace, Inodes};
 pub use metadata::{FileKind, Metadata, SetAttributes};
 pub use namespace::XattrMode;
 pub use path::{MAX_NAME_BYTES, MAX_PATH_BYTES};

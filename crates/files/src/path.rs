@@ -75,6 +75,11 @@ impl FilePath {
         parent_of(&self.0).map(FilePath::of_key)
     }
 
+    /// Returns the last component; empty for the root.
+    pub(crate) fn name(&self) -> &[u8] {
+        self.0.rsplit(|byte| *byte == SEPARATOR).next().unwrap_or_default()
+    }
+
     /// Returns true if the path is below another one.
     pub(crate) fn is_below(&self, other: &FilePath) -> bool {
         match self.0.strip_prefix(other.key()) {

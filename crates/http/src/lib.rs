@@ -23,6 +23,7 @@
 //! service                   requests as operations of a file store
 //! download, upload          content on its way out and in
 //! listing, metrics          pages of directories; counters
+//! change_listener           learns of changes
 //! preconditions, ranges     the headers of conditional and partial requests
 //! response                  responses and errors
 //! client                    requests through the socket
@@ -31,6 +32,8 @@
 
 #![expect(clippy::disallowed_methods, reason = "the directory of a socket is no file of the store")]
 
+#[cfg(feature = "server")]
+mod change_listener;
 mod client;
 #[cfg(feature = "server")]
 mod download;
@@ -55,6 +58,8 @@ mod socket;
 mod upload;
 mod url_path;
 
+#[cfg(feature = "server")]
+pub use change_listener::ChangeListener;
 pub use client::{Attributes, Client, Error, Upload};
 #[cfg(feature = "server")]
 pub use server::{Server, ServerOptions};

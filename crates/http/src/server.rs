@@ -21,6 +21,7 @@ use tokio_io_timeout::TimeoutStream;
 use waxseal::Durability;
 use waxseal_files::FileStore;
 
+use crate::change_listener::ChangeListener;
 use crate::metrics::Counters;
 use crate::service::{Access, Service, router};
 use crate::socket::{self, SocketName};
@@ -65,6 +66,8 @@ pub struct ServerOptions {
     /// The directory of the store, if other processes of its owner may change files through a socket there. The caller
     /// has the store open for writing.
     pub socket_directory: Option<PathBuf>,
+    /// Learns of the changes that requests make.
+    pub listener: Option<Arc<dyn ChangeListener>>,
 }
 
 /// A server that listens.
@@ -121,9 +124,17 @@ impl Server {
         let listener = |source, connections, files, access, patience: Patience| {
             let is_loopback = matches!(source, Source::Network(_))
                 && address.is_some_and(|address| address.ip().to_canonical().is_loopback());
-            let service = Service { files, access, is_loopback, patience: patience.body, counters: counters.clone() };
+            let (counters, notified) = (counters.clone(), options.listener.clone());
+            let service = Service {
+                files,
+                access,
+                is_loopback,
+                patience: patience.body,
+                counters: counters.clone(),
+                listener: notified,
+            };
             let limit = Arc::new(Semaphore::new(connections));
-            Listener { source, router: router(service), limit, connections, counters: counters.clone(), patience }
+            Listener { source, router: router(service), limit, connections, counters, patience }
         };
         let mut listeners = Vec::new();
         if let Some((source, _)) = network {
@@ -305,7 +316,14 @@ mod tests {
             let patience = Patience { head: brief, body: Some(brief) };
             let access = Access::Token("token".to_owned());
             let (files, patience_of_body) = (files.clone(), Some(brief));
-            let service = Service { files, access, is_loopback, patience: patience_of_body, counters: Arc::default() };
+            let service = Service {
+                files,
+                access,
+                is_loopback,
+                patience: patience_of_body,
+                counters: Arc::default(),
+                listener: None,
+            };
             let (_stop, stopped) = watch::channel(false);
             serve(Box::new(server), router(service), patience, stopped).await;
             let mut response = Vec::new();
@@ -521,7 +539,14 @@ mod tests {
         let (socket, name) = socket::bind(directory.path()).unwrap();
         let counters = Arc::new(Counters::default());
         let (access, is_loopback) = (Access::Owner, false);
-        let service = Service { files: files.clone(), access, is_loopback, patience: None, counters: counters.clone() };
+        let service = Service {
+            files: files.clone(),
+            access,
+            is_loopback,
+            patience: None,
+            counters: counters.clone(),
+            listener: None,
+        };
         let limit = Arc::new(Semaphore::new(100));
         let listener = Listener {
             source: Source::Owner(UnixListener::from_std(socket).unwrap(), name),

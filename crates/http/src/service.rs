@@ -25,6 +25,7 @@ use waxseal_files::{
     Condition, ErrorKind, FileStore, List, MAX_LINK_BYTES, Metadata, RenameMode, SetAttributes, SnapshotFile, XattrMode,
 };
 
+use crate::change_listener::ChangeListener;
 use crate::download::{self, FileRange};
 use crate::listing::{self, Listing};
 use crate::metrics::{self, Counters};
@@ -63,6 +64,15 @@ pub(crate) struct Service {
     /// How long a client may take for the next bytes of a body; `None` is unlimited.
     pub(crate) patience: Option<Duration>,
     pub(crate) counters: Arc<Counters>,
+    pub(crate) listener: Option<Arc<dyn ChangeListener>>,
+}
+
+/// The entries that a request may change.
+enum Scope {
+    Entry(Vec<u8>),
+    Tree(Vec<u8>),
+    /// The entries at the old and the new path.
+    Move(Vec<u8>, Vec<u8>),
 }
 
 /// Returns the routes of a service.
@@ -169,6 +179,29 @@ impl Service {
             "POST" => self.append(path, pieces).await,
             _ => self.patch(path, headers, pieces).await,
         }
+    }
+
+    /// Runs a change on a thread of its own, then notifies the listener, also if the client has left meanwhile.
+    async fn change<T: Send + 'static>(
+        &self,
+        scope: Scope,
+        work: impl FnOnce() -> Outcome<T> + Send + 'static,
+    ) -> Outcome<T> {
+        let listener = self.listener.clone();
+        blocking(move || {
+            let outcome = work();
+            match (listener, &scope) {
+                (None, _) => {}
+                (Some(listener), Scope::Entry(path)) => listener.entry_changed(path),
+                (Some(listener), Scope::Tree(path)) => listener.tree_removed(path),
+                (Some(listener), Scope::Move(from, to)) => {
+                    listener.entry_changed(from);
+                    listener.entry_changed(to);
+                }
+            }
+            outcome
+        })
+        .await
     }
 
     /// Checks that a request may change files.
@@ -282,6 +315,7 @@ impl Service {
             false => Form::Plain,
         };
         let (files, attributes, headers) = (self.files.clone(), attributes(headers)?, headers.clone());
+        let scope = Scope::Entry(path.clone());
         let (writer, is_new) = blocking(move || {
             let found = find(&files, &path)?;
             let condition = preconditions::of_change(&headers, found.as_ref()).ok_or_else(condition_failed)?;
@@ -293,7 +327,8 @@ impl Service {
         })
         .await
         .map_err(of_parent)?;
-        let (written, refused) = upload::receive(pieces, writer, form).await.map_err(of_parent)?;
+        let received = upload::receive(pieces, writer, form).await.map_err(of_parent)?;
+        let (written, refused) = self.change(scope, move || received.finish()).await.map_err(of_parent)?;
         let status = if is_new { StatusCode::CREATED } else { StatusCode::NO_CONTENT };
         let mut response = validators(Response::builder().status(status), &written);
         if let Some(refused) = refused {
@@ -304,15 +339,20 @@ impl Service {
 
     async fn link(&self, path: Vec<u8>, headers: &HeaderMap, mut pieces: Pieces) -> Outcome<Response<Body>> {
         let target = pieces.whole(MAX_LINK_BYTES).await?;
-        let (files, attributes) = (self.files.clone(), attributes(headers)?);
-        done(blocking(move || Ok(files.replace_symlink(target, path, &attributes)?)).await.map_err(of_parent))
+        let (files, attributes, scope) = (self.files.clone(), attributes(headers)?, Scope::Entry(path.clone()));
+        let replaced = self.change(scope, move || Ok(files.replace_symlink(target, path, &attributes)?)).await;
+        done(replaced.map_err(of_parent))
     }
 
     async fn delete(&self, path: Vec<u8>, headers: &HeaderMap) -> Outcome<Response<Body>> {
         let (files, headers) = (self.files.clone(), headers.clone());
         let is_of_tree = depth(&headers)? == Some(Depth::Infinity);
+        let scope = match is_of_tree {
+            true => Scope::Tree(path.clone()),
+            false => Scope::Entry(path.clone()),
+        };
         done(
-            blocking(move || {
+            self.change(scope, move || {
                 if is_of_tree {
                     return Ok(files.remove_tree(path)?);
                 }
@@ -331,7 +371,7 @@ impl Service {
     async fn make_directory(&self, path: Vec<u8>, headers: &HeaderMap) -> Outcome<Response<Body>> {
         let (files, attributes) = (self.files.clone(), attributes(headers)?);
         let with_parents = text(headers, headers::PARENTS) == Some("true");
-        blocking(move || {
+        self.change(Scope::Entry(path.clone()), move || {
             match with_parents {
                 true => files.create_dir_all(path)?,
                 false => files.mkdir_with(path, &attributes)?,
@@ -348,29 +388,34 @@ impl Service {
         let to = path_of(destination_path(destination, text(headers, HOST.as_str()))?)?;
         let (is_copy, may_replace) = (method == "COPY", text(headers, "overwrite") != Some("F"));
         let (files, is_alone) = (self.files.clone(), depth(headers)? == Some(Depth::Zero));
-        let is_new = blocking(move || {
-            let (mode, condition) = match may_replace {
-                true => (RenameMode::Replace, Condition::Always),
-                false => (RenameMode::NoReplace, Condition::Absent),
-            };
-            let is_directory = files.stat(&from)?.is_directory();
-            if to.ends_with(b"/") && !is_directory {
-                return Err(Failure::new(StatusCode::CONFLICT, NO_NAME));
-            }
-            let is_new = find(&files, &to)?.is_none();
-            let done = match (is_copy, is_directory) {
-                (false, true) if is_alone => return Err("a directory is moved with everything in it".into()),
-                (false, _) => files.rename_with(from, to, mode),
-                (true, true) if is_alone => files.copy_dir(from, to),
-                (true, true) => files.copy_tree(from, to),
-                (true, false) => files.copy_if(from, to, condition),
-            };
-            match done {
-                Err(error) if !may_replace && error.kind() == ErrorKind::Exists => Err(condition_failed()),
-                done => Ok(done.map(|()| is_new)?),
-            }
-        })
-        .await?;
+        let scope = match is_copy {
+            true => Scope::Entry(to.clone()),
+            false => Scope::Move(from.clone(), to.clone()),
+        };
+        let is_new = self
+            .change(scope, move || {
+                let (mode, condition) = match may_replace {
+                    true => (RenameMode::Replace, Condition::Always),
+                    false => (RenameMode::NoReplace, Condition::Absent),
+                };
+                let is_directory = files.stat(&from)?.is_directory();
+                if to.ends_with(b"/") && !is_directory {
+                    return Err(Failure::new(StatusCode::CONFLICT, NO_NAME));
+                }
+                let is_new = find(&files, &to)?.is_none();
+                let done = match (is_copy, is_directory) {
+                    (false, true) if is_alone => return Err("a directory is moved with everything in it".into()),
+                    (false, _) => files.rename_with(from, to, mode),
+                    (true, true) if is_alone => files.copy_dir(from, to),
+                    (true, true) => files.copy_tree(from, to),
+                    (true, false) => files.copy_if(from, to, condition),
+                };
+                match done {
+                    Err(error) if !may_replace && error.kind() == ErrorKind::Exists => Err(condition_failed()),
+                    done => Ok(done.map(|()| is_new)?),
+                }
+            })
+            .await?;
         let status = if is_new { StatusCode::CREATED } else { StatusCode::NO_CONTENT };
         finish(Response::builder().status(status), Body::empty())
     }
@@ -379,7 +424,7 @@ impl Service {
         let bytes = pieces.whole(MAX_APPENDED_BYTES).await?;
         let files = self.files.clone();
         done(
-            blocking(move || {
+            self.change(Scope::Entry(path.clone()), move || {
                 match path.iter().all(|byte| *byte == b'/') {
                     true => files.sync()?,
                     false => files.append(path, bytes)?,
@@ -413,7 +458,8 @@ impl Service {
     async fn patch(&self, path: Vec<u8>, headers: &HeaderMap, mut pieces: Pieces) -> Outcome<Response<Body>> {
         let body = pieces.whole(MAX_ATTRIBUTE_BYTES).await?;
         let (files, attributes) = (self.files.clone(), attributes(headers)?);
-        let refused = blocking(move || {
+        let scope = Scope::Entry(path.clone());
+        let change = move || {
             let (mut decoder, mut xattrs, mut refused) = (Decoder::default(), Vec::new(), None);
             decoder.feed(&body, |part| -> Outcome<()> {
                 if let Part::Xattr(name, value) = part {
@@ -435,8 +481,8 @@ impl Service {
                 }
             }
             Ok(refused)
-        })
-        .await?;
+        };
+        let refused = self.change(scope, change).await?;
         let mut response = Response::builder().status(StatusCode::NO_CONTENT);
         if let Some(refused) = refused {
             response = response.header(headers::REFUSED, url_path::encode_name(refused.as_bytes()));

@@ -82,15 +82,14 @@ pub(crate) enum Form {
     Parts,
 }
 
-/// Gives a file its content from a body. Returns its attributes, and why it lacks extended attributes. Errors: nothing
-/// of the file is seen then.
-pub(crate) async fn receive(mut pieces: Pieces, writer: Writer, form: Form) -> Outcome<(Metadata, Option<String>)> {
-    let mut upload = Receiver { writer, decoder: Decoder::default(), form, refused: None };
+/// Writes a body as the content of a file, which is seen once the upload is finished.
+pub(crate) async fn receive(mut pieces: Pieces, writer: Writer, form: Form) -> Outcome<Received> {
+    let mut upload = Received { writer, decoder: Decoder::default(), form, refused: None };
     loop {
         let piece = pieces.next().await?;
         let is_last = piece.is_empty();
         if is_last {
-            break;
+            return Ok(upload);
         }
         upload = blocking(move || {
             upload.take(&piece)?;
@@ -98,17 +97,17 @@ pub(crate) async fn receive(mut pieces: Pieces, writer: Writer, form: Form) -> O
         })
         .await?;
     }
-    blocking(move || upload.finish()).await
 }
 
-struct Receiver {
+/// The content of a file that was received.
+pub(crate) struct Received {
     writer: Writer,
     decoder: Decoder,
     form: Form,
     refused: Option<String>,
 }
 
-impl Receiver {
+impl Received {
     fn take(&mut self, piece: &[u8]) -> Outcome<()> {
         let (writer, refused) = (&mut self.writer, &mut self.refused);
         match self.form {
@@ -128,7 +127,9 @@ impl Receiver {
         }
     }
 
-    fn finish(self) -> Outcome<(Metadata, Option<String>)> {
+    /// Replaces the file. Returns its attributes, and why it lacks extended attributes. Errors: nothing of the file is
+    /// seen then.
+    pub(crate) fn finish(self) -> Outcome<(Metadata, Option<String>)> {
         match self.decoder.is_between_parts() {
             true => Ok((self.writer.finish()?, self.refused)),
             false => Err("the body ends within a part".into()),

@@ -41,7 +41,7 @@ type Answer<T> = std::result::Result<T, Errno>;
 
 pub(crate) struct FileSystem {
     files: FileStore,
-    inodes: Inodes,
+    inodes: Arc<Inodes>,
     is_read_only: bool,
     /// The user and group that entries without an owner are shown with.
     owner: Owner,
@@ -63,7 +63,7 @@ impl FileSystem {
     ) -> FileSystem {
         let process = Owner { uid: geteuid().as_raw(), gid: getegid().as_raw() };
         FileSystem {
-            inodes: Inodes::new(&files),
+            inodes: Arc::new(Inodes::new(&files)),
             is_read_only: files.db().is_read_only(),
             owner: default_owner(process, allow_other),
             files,
@@ -72,6 +72,11 @@ impl FileSystem {
             contents: Contents::default(),
             suspects: Mutex::default(),
         }
+    }
+
+    /// Returns the table of the entries that the kernel knows.
+    pub(crate) fn inodes(&self) -> Arc<Inodes> {
+        Arc::clone(&self.inodes)
     }
 
     fn open_file(&self, inode: u64, flags: OpenFlags) -> Answer<(OpenFile, FopenFlags)> {
@@ -86,7 +91,7 @@ impl FileSystem {
         // The kernel checks what the caller may do, and reads a file that is open for writing through any handle.
         let options = OpenOptions::new().read(true).write(write).truncate(truncate);
         let file = self.inodes.open(inode, &options).map_err(errno)?;
-        // All changes come through the mount, or change size or time: the kernel drops pages by itself.
+        // All changes come through the mount, are notified, or change size or time: the kernel drops pages by itself.
         let flags = match self.suspects().remove(&inode) {
             true => FopenFlags::empty(),
             false => FopenFlags::FOPEN_KEEP_CACHE,

@@ -18,6 +18,7 @@ use waxseal_files::FileStore;
 
 use crate::file_system::FileSystem;
 use crate::handles::OpenHandles;
+use crate::kernel_cache::KernelCache;
 
 /// Threads that answer the kernel. One that makes changes durable answers nothing else meanwhile.
 const THREADS: usize = 8;
@@ -53,6 +54,7 @@ pub struct Mounted {
     device: (u32, u32),
     idle: Duration,
     open: Arc<OpenHandles>,
+    kernel_cache: KernelCache,
     unmounter: SessionUnmounter,
     session: JoinHandle<io::Result<()>>,
     ended: oneshot::Receiver<()>,
@@ -90,16 +92,23 @@ impl Mounted {
         config.n_threads = Some(THREADS);
         let open = Arc::new(OpenHandles::new());
         let file_system = FileSystem::new(files.clone(), File::open(&store)?, Arc::clone(&open), allow_other);
+        let inodes = file_system.inodes();
         let mut session = Session::new(file_system, &directory, &config).map_err(explained)?;
         let device = device_at(&directory)?;
         let unmounter = session.unmount_callable();
+        let kernel_cache = KernelCache::new(inodes, session.notifier());
         let (end, ended) = oneshot::channel();
         let session = std::thread::Builder::new().name("waxseal-mount".to_owned()).spawn(move || {
             let outcome = session.run();
             let _ = end.send(()); // nobody waits any more
             outcome
         })?;
-        Ok(Mounted { runtime, signals, files, directory, device, idle, open, unmounter, session, ended })
+        Ok(Mounted { runtime, signals, files, directory, device, idle, open, kernel_cache, unmounter, session, ended })
+    }
+
+    /// Returns the cache of the kernel, to be invalidated after changes that do not come through the mount.
+    pub fn kernel_cache(&self) -> KernelCache {
+        self.kernel_cache.clone()
     }
 
     /// Serves until SIGTERM, SIGINT or SIGHUP, and unmounts then, or until the directory is unmounted. Files that are

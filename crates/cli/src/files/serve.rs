@@ -34,6 +34,7 @@ pub(crate) fn serve(args: &Args, serve: &ServeArgs, output: &mut Output) -> Resu
         listen: Some(address),
         token: serve.token.clone().filter(|_| !serve.read_only),
         socket_directory: (!serve.read_only).then(|| store.clone()),
+        listener: None,
     });
     let server = server.map_err(|error| Failure::io(listen, error))?;
     let address = server.address().unwrap_or(address);

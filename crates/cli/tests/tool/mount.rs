@@ -4,11 +4,12 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, PermissionsExt, chown, symlink};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::{CWD, FallocateFlags, RenameFlags, SeekFrom, XattrFlags};
+use rustix::fs::{CWD, FallocateFlags, Mode, OFlags, RenameFlags, SeekFrom, XattrFlags, openat};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 use waxseal_files::SetAttributes;
@@ -399,6 +400,68 @@ fn a_mounted_store_is_changed_beside_the_mount() {
     assert!(!tool.path("store/files.sock").exists());
 }
 
+/// Sends a request to the process that has mounted the store.
+fn send(tool: &Tool, head: &str, body: &str) {
+    let mut socket = UnixStream::connect(tool.path("store/files.sock")).unwrap();
+    let request = format!("{head}host: localhost\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    socket.write_all(request.as_bytes()).unwrap();
+    let response = io::read_to_string(socket).unwrap();
+    assert!(response.starts_with("HTTP/1.1 20"), "{response}");
+}
+
+/// The kernel may use a name for a second without asking, and reaches the file that it had: one that is open lives on
+/// after it was removed or renamed.
+#[test]
+fn a_change_beside_the_mount_is_seen_through_it_at_once() {
+    let tool = Tool::new();
+    let Some(mount) = Mount::writable(&tool) else { return };
+    let at = |name: &str| tool.path("mnt").join(name);
+    let text = |name: &str| fs::read_to_string(at(name)).unwrap();
+    let rename = |from: &str, to: &str| tool.ok(&["fs", "mv", &tool.url(from), &tool.url(to)]);
+    ["dir", "left", "tree"].iter().for_each(|name| fs::create_dir(at(name)).unwrap());
+    let names = ["moved", "removed", "replaced", "longer", "dir/file", "left/file", "tree/file"];
+    names.iter().for_each(|name| fs::write(at(name), "one").unwrap());
+    let handles = names.map(|name| fs::File::open(at(name)).unwrap());
+    let [left, tree] = ["left", "tree"].map(|name| fs::File::open(at(name)).unwrap());
+
+    rename("moved", "new");
+    fs::write(at("moved"), "two").unwrap();
+    assert_eq!([text("moved"), text("new")], ["two", "one"]);
+
+    tool.ok(&["fs", "rm", &tool.url("removed")]);
+    fs::write(at("removed"), "two").unwrap();
+    assert_eq!(text("removed"), "two");
+
+    fs::write(tool.path("local"), "put").unwrap();
+    tool.ok(&["fs", "put", &tool.local("local"), &tool.url("replaced")]);
+    fs::File::options().append(true).open(at("replaced")).unwrap().write_all(b"+two").unwrap();
+    assert_eq!(text("replaced"), "put+two");
+
+    assert_eq!(text("longer"), "one");
+    send(&tool, "POST /longer HTTP/1.1\r\n", "+more");
+    assert_eq!((fs::metadata(at("longer")).unwrap().len(), text("longer")), (8, "one+more".to_owned()));
+    send(&tool, "PATCH /longer HTTP/1.1\r\nwaxseal-mode: 600\r\n", "");
+    assert_eq!(fs::metadata(at("longer")).unwrap().mode() & 0o777, 0o600);
+
+    let changed = || fs::metadata(at("")).unwrap().modified().unwrap();
+    let before = changed();
+    tool.ok(&["fs", "mkdir", &tool.url("made")]);
+    assert_ne!(changed(), before);
+
+    rename("dir", "old");
+    rename("left", "dir");
+    fs::write(at("dir/file"), "two").unwrap();
+    assert_eq!([text("dir/file"), text("old/file")], ["two", "one"]);
+    let write = |directory: &fs::File| openat(directory, "file", OFlags::WRONLY | OFlags::TRUNC, Mode::empty());
+    fs::File::from(write(&left).unwrap()).write_all(b"of a process in it").unwrap();
+    assert_eq!(text("dir/file"), "of a process in it");
+
+    tool.ok(&["fs", "rm", "-r", &tool.url("tree")]);
+    assert!(matches!(write(&tree).unwrap_err(), Errno::NOENT | Errno::STALE));
+    assert!(mount.signal(Signal::TERM).success());
+    check(&tool);
+}
+
 /// Runs a program in the mount. `false` if it is not installed.
 fn run(directory: &Path, program: &str, args: &[&str]) -> bool {
     match Command::new(program).args(args).current_dir(directory).output() {
@@ -406,6 +469,7 @@ fn run(directory: &Path, program: &str, args: &[&str]) -> bool {
             eprintln!("skipped: {program} is not installed");
             false
         }
+    drop((handles, left, tree));
         output => {
             let output = output.unwrap();
             assert!(output.status.success(), "{program} {args:?}: {output:?}");

@@ -20,7 +20,7 @@ const HEAD_BYTES: usize = 16 * 1024;
 /// Starts a server on a free port, and runs `work` with its face until it ends.
 pub(super) fn serve<R>(files: FileStore, work: impl FnOnce(&Network) -> R) -> Outcome<R> {
     let listen = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
-    let options = ServerOptions { files, listen, token: Some(TOKEN.into()), socket_directory: None };
+    let options = ServerOptions { files, listen, token: Some(TOKEN.into()), socket_directory: None, listener: None };
     let server = Server::bind(options)?;
     let address = server.address().ok_or("the server listens nowhere")?;
     Ok(server.run_beside(|| work(&Network { address })))
