@@ -126,6 +126,7 @@ impl From<waxseal::Error> for Failure {
         let exit = match error.kind() {
             ErrorKind::Corruption(_) => Exit::Corruption,
             ErrorKind::Locked => Exit::Locked,
+            ErrorKind::Invalid if error.is_no_store() => Exit::NotFound,
             ErrorKind::Invalid => Exit::Usage,
             _ => Exit::Io,
         };

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::env::{Fs, PlaceLost, RealFs, StoreClosed, is_out_of_descriptors};
@@ -177,6 +178,12 @@ impl Error {
         Error(Box::new(Circumstances { kind: ErrorKind::Invalid, message: message.into().into(), source }))
     }
 
+    /// Creates the error of a directory that holds no store.
+    #[cold]
+    pub fn no_store(dir: &Path) -> Error {
+        Error::invalid_because(format!("there is no store at {}", dir.display()), NoStore)
+    }
+
     /// Creates an error for an operating system error during `what`. Returns `Closed` for a file that was released
     /// because its store was closed, `Halted` if the store lost its lock or its `CURRENT`, and the engine's own error
     /// if `source` was made from one.
@@ -276,6 +283,11 @@ impl Error {
         self.0.source.as_ref()?.get_ref()?.downcast_ref()
     }
 
+    /// Returns true if the directory holds no store that could be opened: none, or one whose creation was interrupted.
+    pub fn is_no_store(&self) -> bool {
+        self.0.source.as_ref().and_then(|source| source.get_ref()).is_some_and(|source| source.is::<NoStore>())
+    }
+
     /// Returns true for corruption.
     pub fn is_corruption(&self) -> bool {
         self.damage().is_some()
@@ -332,6 +344,18 @@ impl From<OrderMismatch> for Error {
         Error::invalid_because(mismatch.to_string(), mismatch)
     }
 }
+
+/// A directory holds no store. The source of the corresponding error.
+#[derive(Debug)]
+struct NoStore;
+
+impl fmt::Display for NoStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("there is no store")
+    }
+}
+
+impl std::error::Error for NoStore {}
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

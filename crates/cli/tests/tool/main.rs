@@ -110,6 +110,10 @@ fn exit_codes() {
     ] {
         assert_eq!(tool.code(verb), 2, "{verb:?}");
     }
+    for verb in [&["mount", &tool.local("store"), "/proc"][..], &["serve", &tool.local("store")]] {
+        assert_eq!(tool.code(verb), 2, "{verb:?}");
+    }
+    assert_eq!(tool.code(&["follow", &tool.local("store"), &tool.local("copy"), "--once"]), 2);
     assert!(!tool.path("store").exists(), "looking makes no store");
     fs::create_dir(tool.path("store")).unwrap();
     assert_eq!(tool.code(&["del", "key"]), 2);

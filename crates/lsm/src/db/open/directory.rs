@@ -131,7 +131,7 @@ fn admit(dir: &Path, settings: &Settings, env: &Env) -> Result<bool> {
 }
 
 pub(super) fn no_store(dir: &Path) -> Error {
-    Error::invalid(format!("there is no store at {} and create_if_missing is off", dir.display()))
+    Error::no_store(dir).advise("`create_if_missing` is off")
 }
 
 /// Creates a directory and its missing parents, and makes each name durable. An existing directory without a store may

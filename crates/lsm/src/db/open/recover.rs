@@ -126,9 +126,7 @@ impl Opening<'_> {
     /// normally belong to a writer that is about to update them. At the last attempt such marks are ignored.
     fn read_once(&self, is_last: bool) -> Result<Option<Opened>> {
         let missing = || match version::contents(self.env(), self.dir)? {
-            Contents::Empty | Contents::Store => {
-                Err(Error::invalid(format!("there is no store at {}", self.dir.display())))
-            }
+            Contents::Empty | Contents::Store => Err(Error::no_store(self.dir)),
             contents => Err(Error::invalid(format!("{} holds {contents}", self.dir.display()))),
         };
         let look = || recover(self.env(), self.dir)?.filter(|found| !found.is_unfinished()).map_or_else(missing, Ok);
