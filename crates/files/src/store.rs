@@ -243,10 +243,7 @@ impl Files {
 
     /// Fails if the store cannot be written.
     pub(crate) fn check_writable(&self) -> Result<()> {
-        match self.families.db.is_read_only() {
-            true => Err(Error::of(crate::error::ErrorKind::ReadOnly, "the store is open for reading only")),
-            false => Ok(()),
-        }
+        Ok(self.families.db.check_writable()?)
     }
 
     /// Makes an operation durable if the handle asks for it. The caller holds no lock.

@@ -177,7 +177,9 @@ struct Begun {
     fs: Files,
     id: ContentId,
     is_named: bool,
-    _pin: Pin,
+    /// A step failed because the device is full.
+    is_out_of_space: bool,
+    pin: Option<Pin>,
 }
 
 impl Begun {
@@ -191,8 +193,15 @@ impl Drop for Begun {
     fn drop(&mut self) {
         // A commit that was reported as failed may have removed the record.
         let is_recorded = || self.fs.families.chunks.contains(reclaim_key(self.id)).unwrap_or(false);
-        if !self.is_named && is_recorded() {
-            self.fs.shared.reclaimer.add([(self.id, u32::MAX)]);
+        if self.is_named || !is_recorded() {
+            return;
+        }
+        self.fs.shared.reclaimer.add([(self.id, u32::MAX)]);
+        if self.is_out_of_space {
+            // The value files go with the memtable that holds the deleted chunks. A store that is closed or killed with
+            // them may find no room to recover its log. An error leaves them to the worker.
+            self.pin = None;
+            let _ = self.fs.reclaim().and_then(|_| Ok(self.fs.families.db.flush()?));
         }
     }
 }
@@ -214,6 +223,9 @@ impl Writer {
         self.check_whole()?;
         let outcome = step(self);
         self.has_failed = outcome.is_err();
+        if let (Err(error), Some(stream)) = (&outcome, &mut self.stream) {
+            stream.begun.is_out_of_space = error.kind() == ErrorKind::NoSpace;
+        }
         outcome
     }
 
@@ -419,9 +431,15 @@ impl Files {
             files.push(file);
             begun.extend(content);
         }
-        let written = self.swap(batch, files)?;
-        begun.into_iter().for_each(Begun::end);
-        Ok(written)
+        let swapped = self.swap(batch, files);
+        match &swapped {
+            Ok(_) => begun.into_iter().for_each(Begun::end),
+            Err(error) => {
+                let is_out_of_space = error.kind() == ErrorKind::NoSpace;
+                begun.iter_mut().for_each(|content| content.is_out_of_space = is_out_of_space);
+            }
+        }
+        swapped
     }
 }
 
@@ -458,7 +476,8 @@ fn stream_of<'a>(
         None => {
             let id = fs.shared.ids.next(&fs.families)?;
             batch.put(&fs.families.chunks, reclaim_key(id), reclaim_value(u32::MAX));
-            let begun = Begun { fs: fs.clone(), id, is_named: false, _pin: fs.shared.reclaimer.pin(id) };
+            let pin = Some(fs.shared.reclaimer.pin(id));
+            let begun = Begun { fs: fs.clone(), id, is_named: false, is_out_of_space: false, pin };
             Stream { sink: ChunkSink::new(id, chunk_bytes), begun }
         }
     };

@@ -100,9 +100,7 @@ impl TableState {
 
     /// Locks the schema for a write.
     pub(crate) fn for_write(&self) -> Result<RwLockReadGuard<'_, Arc<Prepared>>> {
-        if self.store.db.is_read_only() {
-            return Err(Error::of(ErrorKind::ReadOnly, "the store is open for reading only"));
-        }
+        self.store.db.check_writable()?;
         Ok(self.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 

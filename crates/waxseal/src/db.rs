@@ -451,6 +451,11 @@ impl Db {
         self.inner.engine.is_read_only()
     }
 
+    /// Fails if writes would fail: with `ReadOnly`, whose message has the reason and the way out, or with `Closed`.
+    pub fn check_writable(&self) -> Result<()> {
+        self.inner.check_writable()
+    }
+
     /// Closes the store for every handle, snapshot, cursor and iterator: their calls return `Closed` from now on. Waits
     /// for running commits. If it returns without an error, every acknowledged commit is durable. A second call returns
     /// `Ok` and does not wait for the first.

@@ -10,7 +10,7 @@ use waxseal_lsm::batch::Batch as Operations;
 use waxseal_lsm::compaction_filter::CompactionFilter;
 use waxseal_lsm::db::{self as engine, At, Condition, Family, Precondition};
 use waxseal_lsm::env::Env;
-use waxseal_lsm::error::{Error, ErrorKind, Result};
+use waxseal_lsm::error::{Error, Result};
 use waxseal_lsm::names::is_system_name;
 use waxseal_lsm::options::{CfOptions, Durability, ReadSettings};
 use waxseal_lsm::order::Order;
@@ -84,7 +84,7 @@ impl Inner {
     pub(crate) fn check_writable(&self) -> Result<()> {
         self.check_open()?;
         if self.engine.is_read_only() {
-            return Err(Error::of(ErrorKind::ReadOnly, "the store is open for reading only"));
+            return self.engine.check_writable();
         }
         Ok(())
     }

@@ -404,6 +404,53 @@ fn a_writer_gets_the_error_of_its_own_file() {
     large.set_len(0).unwrap();
 }
 
+/// A stream that finds no room gives back what it took. Otherwise a process that ends then leaves a store without room
+/// to recover its log, in which no file can be removed.
+#[test]
+fn a_stream_that_finds_no_room_takes_none() {
+    let disk = SimFs::new(17);
+    let reopen = || Db::builder(DIR).env(disk.env(disk.steps() + 1)).open().unwrap();
+    let db = reopen();
+    let fs = FileStore::open(&db, "files").unwrap();
+    fs.write("kept", bytes(100_000, 1)).unwrap();
+    db.flush().unwrap();
+    let room = 4 << 20;
+    disk.set_free_space(Some(room));
+    let mut writer = fs.writer("large").unwrap();
+    let part = bytes(1 << 20, 2);
+    let written = (0..8).take_while(|_| writer.write_all(&part).is_ok()).count();
+    assert!((1..8).contains(&written), "{written}");
+    drop(writer);
+    while db.step().unwrap() {}
+    let left = disk.free_space().unwrap();
+    assert!(left > room - (1 << 20), "{left} of {room} bytes are free");
+    drop((fs, db));
+    disk.reboot(Crash::Process);
+    let db = reopen();
+    assert!(!db.is_read_only());
+    let fs = FileStore::open(&db, "files").unwrap();
+    assert_clean(&fs);
+    fs.remove("kept").unwrap();
+}
+
+/// The error of a change in a store that could not be recovered names the reason, and the way out.
+#[test]
+fn a_store_without_room_to_recover_says_so() {
+    let disk = SimFs::new(18);
+    let db = open(&disk).unwrap();
+    let fs = FileStore::open(&db, "files").unwrap();
+    fs.write("file", bytes(100_000, 1)).unwrap();
+    drop((fs, db));
+    disk.reboot(Crash::Process);
+    disk.set_free_space(Some(0));
+    let db = open(&disk).unwrap();
+    let fs = FileStore::open(&db, "files").unwrap();
+    let error = fs.remove("file").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ReadOnly);
+    let said = error.to_string();
+    assert!(said.contains("no room on the device") && said.contains("free space outside the store"), "{said}");
+}
+
 /// An open file elsewhere does not make the reclaim records of a tree worse: its contents go chunk by chunk.
 #[test]
 fn a_removed_tree_is_reclaimed_as_well_beside_an_open_file() {

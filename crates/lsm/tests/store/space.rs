@@ -3,7 +3,7 @@
 
 use waxseal_lsm::db::{At, Db, Family};
 use waxseal_lsm::env::sim::Fault;
-use waxseal_lsm::env::{Fs, SimFs};
+use waxseal_lsm::env::{Fs, Open, SimFs};
 use waxseal_lsm::error::{ErrorKind, Result};
 use waxseal_lsm::options::{CfOptions, Durability, Settings};
 use waxseal_testing::store::*;
@@ -330,6 +330,30 @@ fn a_recovery_without_room_leaves_the_directory_as_it_was() {
         refused += 1;
     }
     assert!(refused > 10, "{refused}");
+}
+
+/// A killed compaction or flush leaves files that no manifest names. On a full disk they make the room that the recovery
+/// needs.
+#[test]
+fn a_recovery_without_room_removes_what_a_killed_job_has_left() {
+    let (sim, dir) = sim(18);
+    let db = open(&sim, &dir);
+    fill(&db, 0..400, 0);
+    db.flush().unwrap();
+    fill(&db, 400..450, 0);
+    kill(&sim, db);
+    let named = sim.files(&dir).into_iter().find(|name| name.ends_with(".tbl")).unwrap();
+    let bytes = sim.read_all(dir.join(&named)).unwrap();
+    let left = sim.open(&dir.join("000001.tbl"), Open::Create).unwrap();
+    for part in 0..(2 << 20) / bytes.len() {
+        left.write_at(&bytes, (part * bytes.len()) as u64).unwrap();
+    }
+    drop(left);
+    sim.set_free_space(Some(0));
+    let db = open(&sim, &dir);
+    assert!(!db.is_read_only());
+    check(&db, 450);
+    assert!(sim.files(&dir).iter().all(|name| name != "000001.tbl"));
 }
 
 /// A sync may be the call that reports a full disk (NFS, btrfs). While `CURRENT` names the old manifest, all new files

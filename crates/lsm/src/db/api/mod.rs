@@ -135,6 +135,11 @@ impl Db {
         self.inner().context().access != Access::Write || self.inner().refusing.load(Ordering::Relaxed)
     }
 
+    /// Returns `ReadOnly` with the reason if writes fail with it, and `Closed` in a closed store.
+    pub fn check_writable(&self) -> Result<()> {
+        self.writable().map(drop)
+    }
+
     /// Makes every later call that would change the store fail with `ReadOnly`, until the store is reopened. Reads
     /// continue, and so does background work: earlier writes are still flushed and compacted.
     pub fn refuse_writes(&self) {
@@ -600,7 +605,10 @@ impl Db {
         };
         let why = match (inner.store_log().log(), inner.context().access) {
             (Some(_), _) => "writes were refused after damage was met: look at the device, then open anew",
-            (None, Access::NoSpace) => "opened read-only: there was no room on the device to recover",
+            (None, Access::NoSpace) => {
+                "opened read-only: there was no room on the device to recover the log; free space outside the store, \
+                 or copy it to a larger device, and open it again"
+            }
             (None, _) => "the store was opened read-only",
         };
         Error::of(ErrorKind::ReadOnly, why)

@@ -56,7 +56,7 @@ pub(in crate::db) fn open(dir: &Path, settings: Settings, parts: Parts) -> Resul
     let notifier = Notifier::new(parts.listener.clone());
     let opening = Opening { dir, settings: &settings, parts: &parts, notifier: &notifier, kept: None };
     let mut recovered = opening.recover_for_writing(is_new);
-    if recovered.as_ref().is_err_and(|error| error.is_disk_full()) && opening.empty_trash() {
+    if recovered.as_ref().is_err_and(|error| error.is_disk_full()) && opening.remove_spare_files() {
         recovered = opening.recover_for_writing(is_new);
     }
     let (opened, access) = match recovered {

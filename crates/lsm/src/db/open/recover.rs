@@ -463,12 +463,28 @@ impl Opening<'_> {
         }
     }
 
-    /// Removes the replaced tables that an earlier process kept, because the disk is full. Returns true if this may
-    /// have freed space.
-    pub(super) fn empty_trash(&self) -> bool {
+    /// Removes the files that neither a recovery nor a reader needs, because the disk is full: replaced tables that an
+    /// earlier process kept, and outputs of jobs that a crash left unnamed. The log may point into value files, unless
+    /// the store has never had pointers there. Returns true if this may have freed space.
+    pub(super) fn remove_spare_files(&self) -> bool {
         let found = self.names().unwrap_or_default();
-        self.sweep(&found, &|name| !matches!(name, StoreFileName::Trash(_)));
-        found.iter().any(|name| matches!(name, StoreFileName::Trash(_)))
+        let state = recover(self.env(), self.dir).ok().flatten().map(|found| (found.number, found.state));
+        let unnamed = state.map(|(number, state)| {
+            let live: BTreeSet<StoreFileName> = live_files(&state, number).into_iter().collect();
+            move |name: &StoreFileName| {
+                let is_output = match name {
+                    StoreFileName::Table(_) => true,
+                    StoreFileName::Values(_) => !state.log_points,
+                    _ => false,
+                };
+                is_output && !live.contains(name)
+            }
+        });
+        let is_spare = |name: StoreFileName| {
+            matches!(name, StoreFileName::Trash(_)) || unnamed.as_ref().is_some_and(|unnamed| unnamed(&name))
+        };
+        self.sweep(&found, &|name| !is_spare(name));
+        found.into_iter().any(is_spare)
     }
 
     fn machine(&self) -> Result<Machine> {
