@@ -5,11 +5,17 @@
 use std::fmt;
 use std::io::{self, BufRead, Read};
 
+use crate::closed_streams::check_input;
 use crate::failure::Failure;
 
 /// Greatest length of a line of input, with its end, and of a row of delimited text. In JSON, text that needs escapes
 /// and values in hexadecimal are up to six times as long as their value.
 pub(crate) const MAX_LINE_BYTES: usize = 256 << 20;
+
+/// Returns standard input. Errors: the process was started without one.
+pub(crate) fn standard_input() -> Result<io::Stdin, Failure> {
+    check_input().map(|()| io::stdin())
+}
 
 /// Reads lines, and counts them.
 #[derive(Default)]

@@ -14,6 +14,7 @@ mod backup;
 mod backup_place;
 mod care;
 mod changes;
+mod closed_streams;
 mod damage;
 mod exchange;
 mod expiry;
@@ -59,7 +60,8 @@ fn main() -> ExitCode {
         Err(error) => return print_usage(&error).into(),
     };
     let mut output = Output::new(args.json, args.hex);
-    let outcome = run(&args, &mut output).and_then(|exit| or_seen_enough(output.flush()).map(|()| exit));
+    let outcome = closed_streams::check_output().and_then(|()| run(&args, &mut output));
+    let outcome = outcome.and_then(|exit| or_seen_enough(output.flush()).map(|()| exit));
     match outcome {
         Ok(exit) => exit.into(),
         // The reader of the output has closed the pipe before the verb ended.
@@ -78,7 +80,8 @@ fn print_usage(usage: &clap::Error) -> Exit {
     if usage.use_stderr() {
         return Exit::Usage;
     }
-    match or_seen_enough(printed.map_err(|error| Failure::io("standard output", error))) {
+    let printed = printed.map_err(|error| Failure::io("standard output", error));
+    match closed_streams::check_output().and_then(|()| or_seen_enough(printed)) {
         Ok(()) => Exit::Ok,
         Err(failure) => {
             eprintln!("waxseal: {failure}");

@@ -17,7 +17,7 @@ use crate::args::{Args, DeleteRange, Scan, Span};
 use crate::damage::Damaged;
 use crate::expiry::ExpiryArgs;
 use crate::failure::{Exit, Failure};
-use crate::input::read_within;
+use crate::input::{read_within, standard_input};
 use crate::output::Output;
 use crate::store::{bytes_of, dir, existing_family, find_family, open_to_change, open_to_fill, open_to_read, session};
 
@@ -35,7 +35,7 @@ pub(crate) fn put(
             let input = File::open(file).map_err(|error| Failure::io(file.display(), error))?;
             read_within(input, MAX_VALUE_BYTES, file.display())?
         }
-        (Some(value), None) if value == "-" => read_within(std::io::stdin(), MAX_VALUE_BYTES, "standard input")?,
+        (Some(value), None) if value == "-" => read_within(standard_input()?, MAX_VALUE_BYTES, "standard input")?,
         (Some(value), None) => bytes_of(args, value)?,
         (None, None) => return Err(Failure::usage("put needs a VALUE, - or --file F")),
     };

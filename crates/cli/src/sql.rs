@@ -20,7 +20,7 @@ mod query {
     use waxseal_table::{RecordBatch, Tables, Value};
 
     use super::{Args, Exit, Failure, Output};
-    use crate::input::{MAX_LINE_BYTES, read_within};
+    use crate::input::{MAX_LINE_BYTES, read_within, standard_input};
     use crate::store::open_to_read;
     use crate::table::grid::{Grid, GridColumn};
     use crate::text;
@@ -90,7 +90,7 @@ mod query {
     }
 
     fn from_standard_input() -> Result<String, Failure> {
-        let query = read_within(std::io::stdin(), MAX_LINE_BYTES, "standard input")?;
+        let query = read_within(standard_input()?, MAX_LINE_BYTES, "standard input")?;
         String::from_utf8(query).map_err(|error| Failure::usage(format!("standard input: {error}")))
     }
 

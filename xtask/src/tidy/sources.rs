@@ -41,6 +41,7 @@ const FENCES: &[(&str, &str)] = &[
     ("crates/leveldb/src/api/", "LevelDB's C functions"),
     ("crates/leveldb/src/callback.rs", "comparators and filter policies of C callers"),
     ("crates/leveldb/src/raw.rs", "bytes, texts and error pointers of C callers"),
+    ("crates/cli/src/closed_streams.rs", "a function that runs before `main`"),
     ("crates/lsm/src/env/real/mapping.rs", "one shared mapping, seen as atomic words"),
     ("crates/lsm/src/env/real/pages.rs", "memory of the system, owned by whoever asked for it"),
     ("crates/lsm/src/env/real/origin.rs", "one page that a fork wipes"),

@@ -11,6 +11,7 @@ use super::location::{Access, Location, Place, last_name};
 use super::tree::{Node, OpenNode, Part, Tree, below, find, join};
 use crate::args::Args;
 use crate::failure::{Exit, Failure};
+use crate::input::standard_input;
 use crate::output::Output;
 use crate::{progress, text};
 
@@ -38,11 +39,12 @@ pub(super) fn put(args: &Args, src: &OsStr, dest: &OsStr, output: &mut Output) -
         };
     }
     location.check_new()?;
+    let mut input = standard_input()?;
     let Place { tree, path } = location.open(args, Access::Fill)?;
     let mut sink = tree.write(&path, None)?;
     let (mut part, mut bytes) = (vec![0; 1 << 20], 0);
     loop {
-        match io::stdin().read(&mut part) {
+        match input.read(&mut part) {
             Ok(0) => break,
             Ok(length) => {
                 sink.write(&part[..length])?;

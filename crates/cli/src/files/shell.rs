@@ -10,7 +10,7 @@ use super::location::{Access, Location, Place, resolve, url};
 use crate::args::Args;
 use crate::failure::{Exit, Failure};
 use crate::fs_verbs::FsVerb;
-use crate::input::{Lines, read_failed};
+use crate::input::{Lines, read_failed, standard_input};
 use crate::output::Output;
 
 /// A line of the shell.
@@ -28,14 +28,15 @@ pub(super) fn shell(args: &Args, path: &OsStr, output: &mut Output) -> Result<Ex
         return Err(Failure::usage("the shell is for a store: waxseal://STORE/path"));
     };
     let mut directory = resolve(b"", &path);
-    let (is_terminal, mut exit) = (io::stdin().is_terminal(), Exit::Ok);
+    let input = standard_input()?;
+    let (is_terminal, mut exit) = (input.is_terminal(), Exit::Ok);
     let mut lines = Lines::default();
     loop {
         if is_terminal {
             eprint!("{}:/{}> ", store.display(), crate::text::escape(&directory));
             let _ = io::stderr().flush();
         }
-        let line = lines.next(&mut io::stdin().lock()).map_err(|error| read_failed("standard input", error))?;
+        let line = lines.next(&mut input.lock()).map_err(|error| read_failed("standard input", error))?;
         let Some((_, line)) = line else { return Ok(exit) };
         let outcome = words(line).and_then(|words| match words.first().map(|word| word.as_bytes()) {
             None => Ok(Some(Exit::Ok)),

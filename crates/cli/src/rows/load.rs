@@ -9,7 +9,7 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{BufReader, Read};
 use std::path::Path;
 
 use csv::StringRecord;
@@ -22,7 +22,7 @@ use super::{PLAIN, delimiter, key_text};
 use crate::args::{Args, Load};
 use crate::failure::{Exit, Failure};
 use crate::format::Format;
-use crate::input::{Lines, read_failed};
+use crate::input::{Lines, read_failed, standard_input};
 use crate::output::{Output, or_seen_enough};
 use crate::store::{dir, find_family, open_to_fill, session};
 use crate::{progress, text};
@@ -36,7 +36,7 @@ pub(crate) const NAMED_ROWS: u64 = 20;
 pub(crate) fn load(args: &Args, load: &Load, format: Format, output: &mut Output) -> Result<Exit, Failure> {
     let (src, options) = (load.src.as_path(), load.expiry.options()?);
     let input: Box<dyn Read> = if src == "-" {
-        Box::new(io::stdin())
+        Box::new(standard_input()?)
     } else {
         Box::new(File::open(src).map_err(|error| Failure::io(src.display(), error))?)
     };

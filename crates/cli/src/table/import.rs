@@ -6,7 +6,7 @@
 //! the import in any case.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{BufReader, Read};
 use std::path::Path;
 
 use csv::ByteRecord;
@@ -20,7 +20,7 @@ use crate::args::Args;
 use crate::expiry::ExpiryArgs;
 use crate::failure::{Exit, Failure};
 use crate::format::TableFormat;
-use crate::input::{Lines, read_failed};
+use crate::input::{Lines, read_failed, standard_input};
 use crate::output::{Output, or_seen_enough};
 use crate::rows::{NAMED_ROWS, Quotes, csv_fault};
 use crate::{progress, text};
@@ -73,9 +73,9 @@ pub(crate) fn import(args: &Args, name: &str, import: &Import<'_>, output: &mut 
             return Err(Failure::usage("parquet and arrow are read from a file, not from standard input"));
         }
         (TableFormat::Parquet | TableFormat::Arrow, _) => Input::Batches(batches(open_file()?, format, import)?),
-        (TableFormat::Jsonl, file) if file == "-" => Input::Lines(Box::new(io::stdin())),
+        (TableFormat::Jsonl, file) if file == "-" => Input::Lines(Box::new(standard_input()?)),
         (TableFormat::Jsonl, _) => Input::Lines(Box::new(open_file()?)),
-        (format, file) if file == "-" => Input::Fields(Box::new(io::stdin()), format.delimiter()),
+        (format, file) if file == "-" => Input::Fields(Box::new(standard_input()?), format.delimiter()),
         (format, _) => Input::Fields(Box::new(open_file()?), format.delimiter()),
     };
     let open = OpenTable::to_change(args, name)?;

@@ -138,6 +138,46 @@ fn exit_codes() {
     assert_eq!(tool.code(&["get", "key"]), 3);
 }
 
+/// A creation that was killed leaves no store.
+#[test]
+fn half_a_store_is_none() {
+    let tool = Tool::new();
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg("ulimit -c 0; ulimit -f 20 && exec \"$0\" \"$@\"").arg(env!("CARGO_BIN_EXE_waxseal"));
+    assert!(!shell.arg("-d").arg(tool.path("store")).args(["put", "k", "v"]).status().unwrap().success());
+    assert!(tool.path("store/CURRENT").exists());
+    for verb in [&["get", "k"][..], &["verify"], &["fs", "ls", &tool.url("")]] {
+        assert_eq!(tool.code(verb), 2, "{verb:?}");
+    }
+    tool.ok(&["put", "k", "v"]);
+}
+
+/// A shell starts a process without standard streams for `>&-` and `<&-`.
+#[test]
+fn a_closed_stream_is_no_empty_one() {
+    let tool = Tool::new();
+    tool.ok(&["put", "k", "v"]);
+    let run = |redirected: &str, args: &[&str]| {
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(format!("exec \"$0\" -d \"$@\" {redirected}")).arg(env!("CARGO_BIN_EXE_waxseal"));
+        let output = shell.arg(tool.path("store")).args(args).output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    for args in [&["pop"][..], &["get", "k"], &["scan"], &["--json", "stats"], &["--help"]] {
+        let (code, said) = run(">&-", args);
+        assert!(code == 4 && said.contains("standard output is closed"), "{args:?}: {code} {said}");
+    }
+    for args in [&["put", "k", "-"][..], &["fs", "put", "-", &tool.url("f")], &["load", "-", "--format", "tsv"]] {
+        let (code, said) = run("<&-", args);
+        assert!(code == 4 && said.contains("standard input is closed"), "{args:?}: {code} {said}");
+    }
+    assert_eq!(tool.ok(&["get", "k"]), b"v");
+    assert_eq!(run("<&- >/dev/null", &["get", "k"]).0, 0);
+    assert_eq!(run(">/dev/null 2>&-", &["pop"]).0, 0);
+    assert_eq!(run("</dev/null", &["put", "k", "-"]).0, 0);
+    assert_eq!(tool.ok(&["get", "k"]), b"");
+}
+
 #[test]
 fn a_change_depends_on_the_value() {
     let tool = Tool::new();
