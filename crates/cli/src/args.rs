@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use clap::parser::ValueSource;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
@@ -25,6 +26,9 @@ pub(crate) struct Args {
     /// The store's directory.
     #[arg(short = 'd', long = "dir", global = true, value_name = "DIR", env = "WAXSEAL_DIR")]
     pub(crate) dir: Option<PathBuf>,
+    /// The command line has `-d`. Otherwise the directory may come from the environment.
+    #[arg(skip)]
+    pub(crate) has_dir: bool,
     /// The column family. Default: `default`, and for files `files`.
     #[arg(long, global = true, value_name = "NAME")]
     cf: Option<String>,
@@ -86,7 +90,9 @@ impl Args {
 
     /// Reads the arguments of this process.
     pub(crate) fn from_command_line() -> Result<Args, clap::Error> {
-        Args::from_arg_matches(&Args::grouped_command().try_get_matches()?)
+        let matches = Args::grouped_command().try_get_matches()?;
+        let has_dir = matches.value_source("dir") == Some(ValueSource::CommandLine);
+        Ok(Args { has_dir, ..Args::from_arg_matches(&matches)? })
     }
 }
 

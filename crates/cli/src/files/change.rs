@@ -39,6 +39,7 @@ fn each(
     let mut open: Option<(Location, Place)> = None;
     for path in paths {
         let location = Location::parse(path)?;
+        location.check_changed(args)?;
         let place = match open.take().filter(|(before, _)| before.is_in_tree_of(&location)) {
             Some((_, before)) => location.open_beside(&before)?,
             None => location.open(args, access)?,
@@ -84,7 +85,9 @@ pub(super) fn newfile(
     content: Option<&OsStr>,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
-    let Place { tree, path } = Location::parse(path)?.open(args, Access::Fill)?;
+    let location = Location::parse(path)?;
+    location.check_changed(args)?;
+    let Place { tree, path } = location.open(args, Access::Fill)?;
     if find(&*tree, &path)?.is_some() {
         return Err(Failure::usage(format!("{} exists", tree.show(&path))));
     }

@@ -127,6 +127,17 @@ impl Location {
         }
     }
 
+    /// Checks a path that a verb changes. With `-d` the user may take a local path for one of that store.
+    pub(super) fn check_changed(&self, args: &Args) -> Result<(), Failure> {
+        match self {
+            Location::Local(path) if args.has_dir => {
+                let message = format!("-d names no store for the verbs of fs, and {} is a local path", path.display());
+                Err(Failure::usage(message).explain("name waxseal://STORE/path, or leave out -d"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     pub(super) fn is_local(&self) -> bool {
         matches!(self, Location::Local(_))
     }

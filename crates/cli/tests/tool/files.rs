@@ -58,7 +58,13 @@ fn no_link_below_the_destination_is_followed() {
     symlink("/etc", dest.join("tree/etc")).unwrap();
     tool.ok(&["fs", "put", &tool.local("dest/tree"), &tool.url("copied")]);
     tool.with_files(|files| assert_eq!(files.read_link("copied/etc").unwrap(), b"/etc"));
-    assert_eq!(tool.code(&["fs", "rm", "-r", &tool.local("dest/tree")]), 0);
+    // `-d` names no store for `fs`: the user may mean the tree of the store.
+    assert_eq!(tool.code(&["fs", "rm", "-r", &tool.local("dest/tree")]), 1);
+    assert!(dest.join("tree").exists());
+    let mut without_dir = Command::new(env!("CARGO_BIN_EXE_waxseal"));
+    let removed = without_dir.args(["fs", "rm", "-r", &tool.local("dest/tree")]).env("WAXSEAL_DIR", tool.path("store"));
+    assert!(removed.status().unwrap().success());
+    assert!(!dest.join("tree").exists());
     assert!(Path::new("/etc").exists() && outside.join("kept").exists());
 }
 
