@@ -19,12 +19,23 @@ pub(crate) fn mount(args: &Args, mount: &MountArgs, output: &mut Output) -> Resu
     use waxseal_http::{ChangeListener, Server, ServerOptions};
     use waxseal_mount::{MountOptions, Mounted};
 
-    use super::location::{Access, Location, open_files, store_of_url};
+    use super::location::{Access, is_within, open_files, store_of_url};
 
     let MountArgs { store, directory, read_only, allow_other, idle } = mount;
     let store = store_of_url(store);
-    let stored = Location::of_store(&store);
-    Location::Local(directory.clone()).check_apart(&stored, None)?;
+    if is_within(directory, &store) || is_within(&store, directory) {
+        let message = format!("{} and the store {} overlap", directory.display(), store.display());
+        return Err(Failure::usage(message).explain("mount it at a directory beside the store"));
+    }
+    match std::fs::metadata(directory) {
+        Ok(found) if !found.is_dir() => {
+            return Err(Failure::usage(format!("{} is no directory", directory.display())));
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(Failure::not_found(format!("{}: {error}", directory.display())));
+        }
+        _ => {} // also one whose mount has lost its process
+    }
     let files = open_files(args, &store, if *read_only { Access::Read } else { Access::Change })?;
     let db = files.db().clone();
     let failed = |error| Failure::io(directory.display(), error);

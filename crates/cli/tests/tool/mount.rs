@@ -141,6 +141,17 @@ fn a_mount_that_has_lost_its_process_is_replaced() {
 }
 
 #[test]
+fn a_file_is_not_mounted_over() {
+    let tool = Tool::new();
+    tool.with_files(|files| files.sync().unwrap());
+    fs::write(tool.path("file"), "of the user").unwrap();
+    for (place, code) in [("file", 1), ("absent", 2), ("store", 1)] {
+        assert_eq!(tool.code(&["mount", &tool.local("store"), &tool.local(place)]), code, "{place}");
+    }
+    assert_eq!(fs::read(tool.path("file")).unwrap(), b"of the user");
+}
+
+#[test]
 fn a_mount_point_is_not_mounted_over() {
     let tool = Tool::new();
     tool.with_files(|files| files.write("file", "content").unwrap());
@@ -458,6 +469,7 @@ fn a_change_beside_the_mount_is_seen_through_it_at_once() {
 
     tool.ok(&["fs", "rm", "-r", &tool.url("tree")]);
     assert!(matches!(write(&tree).unwrap_err(), Errno::NOENT | Errno::STALE));
+    drop((handles, left, tree));
     assert!(mount.signal(Signal::TERM).success());
     check(&tool);
 }
@@ -469,7 +481,6 @@ fn run(directory: &Path, program: &str, args: &[&str]) -> bool {
             eprintln!("skipped: {program} is not installed");
             false
         }
-    drop((handles, left, tree));
         output => {
             let output = output.unwrap();
             assert!(output.status.success(), "{program} {args:?}: {output:?}");
