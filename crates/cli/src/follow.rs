@@ -19,13 +19,8 @@ use crate::args::FollowArgs;
 use crate::failure::{Exit, Failure};
 use crate::files::location::directory_of;
 use crate::output::Output;
-use crate::store::{find_family, report_cut};
+use crate::store::{FOLLOWED, POSITION, find_family, report_cut};
 use crate::text;
-
-/// The family of the copy that holds the position. A store that follows the copy replaces the record by its own, in the
-/// same commit.
-const FOLLOWED: &str = "waxseal.followed";
-const POSITION: &[u8] = b"position";
 
 /// How long one wait for further changes takes at most.
 const STEP: Duration = Duration::from_millis(200);

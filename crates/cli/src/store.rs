@@ -7,8 +7,13 @@ use std::path::Path;
 use waxseal::{ColumnFamily, Contents, Db, Session};
 
 use crate::args::Args;
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::text;
+
+/// The family of a copy that `follow` keeps, with the copy's position in the change feed of its source. A store that follows
+/// the copy replaces the record by its own, in the same commit.
+pub(crate) const FOLLOWED: &str = "waxseal.followed";
+pub(crate) const POSITION: &str = "position";
 
 /// Returns the directory of `-d`.
 pub(crate) fn dir(args: &Args) -> Result<&Path, Failure> {
@@ -63,6 +68,20 @@ pub(crate) fn existing_family(db: &Db, name: &str) -> Result<ColumnFamily, Failu
 /// Returns an existing family, which may be one of the store's own.
 pub(crate) fn find_family(db: &Db, name: &str) -> Option<ColumnFamily> {
     db.find_column_family(name).ok().flatten()
+}
+
+/// Fails for a copy that `follow` keeps. Contents and inodes that another process adds would get the numbers of later ones of
+/// the source.
+pub(crate) fn check_not_followed(db: &Db, store: &Path) -> Result<(), Failure> {
+    match find_family(db, FOLLOWED) {
+        Some(family) if family.contains(POSITION)? => {
+            let store = store.display();
+            let message = format!("{store} is a copy that `waxseal follow` keeps: change its source");
+            Err(Failure::new(Exit::CheckFailed, message)
+                .explain(format!("`waxseal -d {store} --cf {FOLLOWED} del {POSITION}` makes it a store of its own")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Returns the session of `--as`.

@@ -14,7 +14,7 @@ use super::stored::StoredTree;
 use super::tree::Tree;
 use crate::args::Args;
 use crate::failure::{Exit, Failure};
-use crate::store::report_cut;
+use crate::store::{check_not_followed, report_cut};
 
 const SCHEME: &[u8] = b"waxseal://";
 /// The scheme of local paths, which the shell needs to tell them from those of its store.
@@ -206,6 +206,9 @@ pub(super) fn open_files(args: &Args, store: &Path, access: Access) -> Result<Fi
         Access::Change => report_cut(Db::builder(store).create_if_missing(false).open()?)?,
         Access::Fill => report_cut(Db::open(store)?)?,
     };
+    if access != Access::Read {
+        check_not_followed(&db, store)?;
+    }
     let family = args.files_family();
     let has_files = db.column_families().iter().any(|own| own.name() == family);
     if !has_files && access != Access::Fill {

@@ -107,6 +107,15 @@ fn a_copy_follows_its_store() {
     tool.ok(&["put", "last", "4"]);
     follow_once(&tool, "third");
     assert_eq!(contents(&tool, "third"), contents(&tool, "store"));
+    // Files of its own would get the numbers of later ones of the source.
+    let intruder = format!("waxseal://{}/intruder", tool.local("third"));
+    assert_eq!(tool.code(&["fs", "newfile", &intruder]), 6);
+    follow_once(&tool, "third");
+    let mut release = Command::new(env!("CARGO_BIN_EXE_waxseal"));
+    let third = tool.local("third");
+    release.args(["-d", &third, "--cf", "waxseal.followed", "del", "position"]);
+    assert!(release.status().unwrap().success());
+    tool.ok(&["fs", "newfile", &intruder]);
 }
 
 /// Commits of the store's own families have positions, too. The cursor of the source never passes the copy.
