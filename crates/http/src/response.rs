@@ -38,6 +38,14 @@ impl Failure {
         Failure { status, ..self }
     }
 
+    /// The failure of `MKCOL` at a path that exists: WebDAV takes it for a method that the entry does not have.
+    pub(crate) fn exists_already(self) -> Failure {
+        match self.posix_name == ErrorKind::Exists.posix_name() {
+            true => self.with_status(StatusCode::METHOD_NOT_ALLOWED),
+            false => self,
+        }
+    }
+
     pub(crate) fn status(&self) -> StatusCode {
         self.status
     }
@@ -49,6 +57,9 @@ impl Failure {
             .header(headers::ERROR, self.posix_name);
         match self.status {
             StatusCode::UNAUTHORIZED => response = response.header(WWW_AUTHENTICATE, "Bearer"),
+            StatusCode::METHOD_NOT_ALLOWED if self.posix_name == ErrorKind::Exists.posix_name() => {
+                response = response.header(ALLOW, "GET, HEAD, PUT, DELETE, COPY, MOVE, POST, PATCH");
+            }
             StatusCode::METHOD_NOT_ALLOWED => response = response.header(ALLOW, "GET, HEAD"),
             _ => {}
         }

@@ -401,6 +401,7 @@ mod tests {
             ("/d#e", "400"),
             ("/f%3Fv=1", "201"),
             ("http://X/g", "201"),
+            ("/g", "204"),
         ] {
             assert_eq!(copy(destination), expected, "{destination}");
         }
@@ -423,7 +424,7 @@ mod tests {
             ("COPY /tree/file", "destination: /copy\r\n", "204"),
             ("MOVE /copy", "destination: /file\r\n", "204"),
             ("MKCOL /made", "", "201"),
-            ("MKCOL /made", "", "409"),
+            ("MKCOL /made", "", "405"),
             ("COPY /tree", "destination: /other\r\ndepth: 1\r\n", "400"),
             ("MOVE /tree", "destination: /other\r\ndepth: 0\r\n", "400"),
             ("MOVE /tree", "destination: /other\r\ndepth: 1\r\n", "400"),
@@ -477,6 +478,51 @@ mod tests {
             assert!(response.starts_with("http/1.1 201") && response.contains("connection: close"), "{response}");
             assert_eq!((response.matches("http/1.1").count(), files.read(path).unwrap()), (1, b"content".to_vec()));
         }
+    }
+
+    #[test]
+    fn changes_have_the_statuses_of_webdav() {
+        let files = FileStore::open(&waxseal::Db::memory().unwrap(), "files").unwrap();
+        files.write("file", "content").unwrap();
+        for (line, destination, expected) in [
+            ("MKCOL /dir", "", "201"),
+            ("MKCOL /dir", "", "405"),
+            ("MKCOL /absent/dir", "", "409"),
+            ("COPY /file", "/dir/a", "201"),
+            ("COPY /file", "/dir/a", "204"),
+            ("COPY /file", "/file", "403"),
+            ("COPY /absent", "/x", "404"),
+            ("COPY /file", "/absent/x", "409"),
+            ("MOVE /dir/a", "/dir/b", "201"),
+            ("MOVE /dir/b", "//dir/b", "403"),
+            ("MOVE /dir/b", "/absent/x", "409"),
+            ("MOVE /file", "/dir/b", "204"),
+            ("PUT /metrics", "", "405"),
+            ("PUT //metrics", "", "201"),
+            ("DELETE /metrics", "", "405"),
+        ] {
+            let headers =
+                if destination.is_empty() { String::new() } else { format!("destination: {destination}\r\n") };
+            assert_eq!(status(&files, line, &headers, b""), expected, "{line} {destination}");
+        }
+        let names: Vec<_> = files.walk("").unwrap().map(|entry| entry.unwrap().path).collect();
+        assert_eq!(names, [&b""[..], b"dir", b"dir/b", b"metrics"]);
+    }
+
+    #[test]
+    fn a_request_names_one_host_and_a_path() {
+        let files = FileStore::open(&waxseal::Db::memory().unwrap(), "files").unwrap();
+        files.write("small", "content").unwrap();
+        let get = |head: &str| silent_client(&files, &format!("{head}connection: close\r\n\r\n"));
+        for head in ["GET small HTTP/1.1\r\nhost: x\r\n", "GET / HTTP/1.1\r\nhost: x\r\nhost: y\r\n"] {
+            let response = get(head);
+            assert!(response.starts_with("HTTP/1.1 400"), "{head}: {response}");
+        }
+        let length = |method: &str| {
+            let response = get(&format!("{method} / HTTP/1.1\r\nhost: x\r\n")).to_lowercase();
+            response.lines().find(|line| line.starts_with("content-length:")).map(str::to_owned)
+        };
+        assert_eq!(length("HEAD"), length("GET"));
     }
 
     #[test]

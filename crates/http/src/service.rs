@@ -75,9 +75,12 @@ enum Scope {
     Move(Vec<u8>, Vec<u8>),
 }
 
+/// The path of the counters.
+const METRICS: &str = "/metrics";
+
 /// Returns the routes of a service.
 pub(crate) fn router(service: Service) -> Router {
-    Router::new().route("/metrics", get(metrics).fallback(entry)).fallback(entry).with_state(Arc::new(service))
+    Router::new().route(METRICS, get(metrics).fallback(entry)).fallback(entry).with_state(Arc::new(service))
 }
 
 async fn metrics(State(service): State<Arc<Service>>, headers: HeaderMap) -> Response<Body> {
@@ -114,6 +117,9 @@ impl Service {
     /// Checks that a request to a loopback address names it by an address or as `localhost`. A page of another site may
     /// have given its own name this address, and its scripts could read the files.
     fn check_host(&self, headers: &HeaderMap) -> Outcome<()> {
+        if headers.get_all(HOST).iter().count() > 1 {
+            return Err(Failure::bad_request("the request names several hosts"));
+        }
         let host = text(headers, HOST.as_str()).and_then(|host| host.parse::<Authority>().ok());
         let is_own = host.is_some_and(|host| {
             let name = host.host().trim_start_matches('[').trim_end_matches(']');
@@ -146,6 +152,9 @@ impl Service {
 
     async fn answer(&self, method: &str, head: Parts, body: Body) -> Outcome<Response<Body>> {
         let path = path_of(head.uri.path())?;
+        if method != "other" && !head.uri.path().starts_with('/') {
+            return Err(Failure::bad_request("the target of the request is no path: it begins with a slash"));
+        }
         if matches!(method, "GET" | "HEAD") {
             return self.read(path, &head).await;
         }
@@ -153,6 +162,10 @@ impl Service {
             return Err(Failure::new(StatusCode::NOT_IMPLEMENTED, format!("{} is no method here", head.method)));
         }
         self.authorize(&head.headers)?;
+        if head.uri.path() == METRICS && !matches!(self.access, Access::Owner) {
+            let message = "these are the counters: a file `metrics` in the root has the URL //metrics";
+            return Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, message));
+        }
         let headers = &head.headers;
         check_codings(headers)?;
         let is_link = text(headers, headers::KIND) == Some(headers::KIND_LINK);
@@ -252,10 +265,7 @@ impl Service {
             }
             Found::Directory(list) => {
                 let path: Vec<u8> = path.strip_suffix(b"/").map(<[u8]>::to_vec).unwrap_or(path);
-                let page = match is_head {
-                    true => Body::empty(),
-                    false => download::body(Listing::new(path, *list)).await?,
-                };
+                let page = download::body(Listing::new(path, *list)).await?; // `HEAD` has its headers
                 let response = Response::builder()
                     .header(CONTENT_TYPE, "text/html; charset=utf-8")
                     .header(X_CONTENT_TYPE_OPTIONS, "nosniff")
@@ -371,16 +381,17 @@ impl Service {
     async fn make_directory(&self, path: Vec<u8>, headers: &HeaderMap) -> Outcome<Response<Body>> {
         let (files, attributes) = (self.files.clone(), attributes(headers)?);
         let with_parents = text(headers, headers::PARENTS) == Some("true");
-        self.change(Scope::Entry(path.clone()), move || {
-            match with_parents {
-                true => files.create_dir_all(path)?,
-                false => files.mkdir_with(path, &attributes)?,
-            }
-            Ok(())
-        })
-        .await
-        .map_err(of_parent)?;
-        finish(Response::builder().status(StatusCode::CREATED), Body::empty())
+        let made = self
+            .change(Scope::Entry(path.clone()), move || {
+                match with_parents {
+                    true => files.create_dir_all(path)?,
+                    false => files.mkdir_with(path, &attributes)?,
+                }
+                Ok(())
+            })
+            .await;
+        made.map_err(|failure| of_parent(failure.exists_already()))?;
+        changed(true)
     }
 
     async fn copy_or_move(&self, method: &str, from: Vec<u8>, headers: &HeaderMap) -> Outcome<Response<Body>> {
@@ -392,17 +403,22 @@ impl Service {
             true => Scope::Entry(to.clone()),
             false => Scope::Move(from.clone(), to.clone()),
         };
-        let is_new = self
+        let is_network = !matches!(self.access, Access::Owner);
+        let copied = self
             .change(scope, move || {
+                let source = files.stat(&from)?;
+                let replaced = find(&files, &to)?;
+                if is_network && replaced.is_some_and(|replaced| replaced.inode == source.inode) {
+                    return Err(Failure::new(StatusCode::FORBIDDEN, "source and destination are the same"));
+                }
                 let (mode, condition) = match may_replace {
                     true => (RenameMode::Replace, Condition::Always),
                     false => (RenameMode::NoReplace, Condition::Absent),
                 };
-                let is_directory = files.stat(&from)?.is_directory();
+                let is_directory = source.is_directory();
                 if to.ends_with(b"/") && !is_directory {
                     return Err(Failure::new(StatusCode::CONFLICT, NO_NAME));
                 }
-                let is_new = find(&files, &to)?.is_none();
                 let done = match (is_copy, is_directory) {
                     (false, true) if is_alone => return Err("a directory is moved with everything in it".into()),
                     (false, _) => files.rename_with(from, to, mode),
@@ -412,12 +428,12 @@ impl Service {
                 };
                 match done {
                     Err(error) if !may_replace && error.kind() == ErrorKind::Exists => Err(condition_failed()),
-                    done => Ok(done.map(|()| is_new)?),
+                    // The source was there: the directory of the destination is missing.
+                    done => done.map(|()| replaced.is_none()).map_err(|error| of_parent(error.into())),
                 }
             })
-            .await?;
-        let status = if is_new { StatusCode::CREATED } else { StatusCode::NO_CONTENT };
-        finish(Response::builder().status(status), Body::empty())
+            .await;
+        changed(copied?)
     }
 
     async fn append(&self, path: Vec<u8>, mut pieces: Pieces) -> Outcome<Response<Body>> {
@@ -638,7 +654,13 @@ fn of_parent(failure: Failure) -> Failure {
 
 fn done(outcome: Outcome<()>) -> Outcome<Response<Body>> {
     outcome?;
-    finish(Response::builder().status(StatusCode::NO_CONTENT), Body::empty())
+    changed(false)
+}
+
+/// Returns the response to a change without content. `is_new`: it has created an entry.
+fn changed(is_new: bool) -> Outcome<Response<Body>> {
+    let status = if is_new { StatusCode::CREATED } else { StatusCode::NO_CONTENT };
+    finish(Response::builder().status(status), Body::empty())
 }
 
 fn finish(response: Builder, body: Body) -> Outcome<Response<Body>> {
