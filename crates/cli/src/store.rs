@@ -10,8 +10,8 @@ use crate::args::Args;
 use crate::failure::{Exit, Failure};
 use crate::text;
 
-/// The family of a copy that `follow` keeps, with the copy's position in the change feed of its source. A store that follows
-/// the copy replaces the record by its own, in the same commit.
+/// The family of a copy that `follow` keeps, with the copy's position in the change feed of its source. A store that
+/// follows the copy replaces the record by its own, in the same commit.
 pub(crate) const FOLLOWED: &str = "waxseal.followed";
 pub(crate) const POSITION: &str = "position";
 
@@ -70,8 +70,8 @@ pub(crate) fn find_family(db: &Db, name: &str) -> Option<ColumnFamily> {
     db.find_column_family(name).ok().flatten()
 }
 
-/// Fails for a copy that `follow` keeps. Contents and inodes that another process adds would get the numbers of later ones of
-/// the source.
+/// Fails for a copy that `follow` keeps. Contents and inodes that another process adds would get the numbers of later
+/// ones of the source.
 pub(crate) fn check_not_followed(db: &Db, store: &Path) -> Result<(), Failure> {
     match find_family(db, FOLLOWED) {
         Some(family) if family.contains(POSITION)? => {

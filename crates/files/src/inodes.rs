@@ -287,17 +287,19 @@ impl Inodes {
     }
 
     /// Notes that the entry at a path may have changed by another way than through the table, and returns its place. A
-    /// known entry that was moved there is found again, with everything below it. Errors: as for `stat` of the directory;
-    /// `Busy` for the root, which has no place.
+    /// known entry that was moved there is found again, with everything below it. Errors: as for `stat` of the
+    /// directory; `Busy` for the root, which has no place.
     pub fn note_change(&self, path: impl AsRef<[u8]>) -> Result<InodePlace> {
         let (_paths, path) = (self.hold_paths(), FilePath::parse(path.as_ref())?);
         let parent = path.parent().ok_or_else(is_root)?;
         let parent = self.files.stat(parent.display())?.inode;
         let name = path.name().to_vec();
         let inode = self.files.stat(path.display()).ok().map(|metadata| metadata.inode);
-        if let Some(entry) = inode.and_then(|inode| lock(&self.known).get_mut(&inode)) {
+        let mut known = lock(&self.known);
+        if let Some(entry) = inode.and_then(|inode| known.get_mut(&inode)) {
             (entry.parent, entry.name) = (parent, name.clone());
         }
+        drop(known);
         Ok(InodePlace { parent, name, inode })
     }
 

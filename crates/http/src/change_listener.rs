@@ -10,6 +10,6 @@ pub trait ChangeListener: Debug + Send + Sync {
     /// The entry at a path may have been created, changed, replaced, moved or removed.
     fn entry_changed(&self, path: &[u8]);
 
-    /// The entry at a path was removed with everything below it.
+    /// A request has removed the tree at a path, or a part of it.
     fn tree_removed(&self, path: &[u8]);
 }

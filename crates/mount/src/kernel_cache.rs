@@ -27,8 +27,8 @@ impl KernelCache {
         KernelCache { inodes, notifier }
     }
 
-    /// Invalidates an entry that may have been created, changed, replaced, moved or removed. Call it for both paths of a
-    /// move.
+    /// Invalidates an entry that may have been created, changed, replaced, moved or removed. Call it for both paths of
+    /// a move.
     pub fn invalidate(&self, path: impl AsRef<[u8]>) {
         match self.inodes.note_change(path) {
             Ok(place) => self.invalidate_place(&place),
@@ -37,8 +37,8 @@ impl KernelCache {
         }
     }
 
-    /// Invalidates a tree that was removed: a process may still be in one of its directories. Costs a look at every
-    /// entry that the kernel knows.
+    /// Invalidates a removed tree, entry by entry, because the working directory of a process may be in it. Costs a
+    /// look at every entry that the kernel knows.
     pub fn invalidate_tree(&self, path: impl AsRef<[u8]>) {
         for place in self.inodes.known_below(&path).unwrap_or_default() {
             self.invalidate_place(&place);

@@ -3,8 +3,8 @@
 //! [`Mounted::mount`] mounts a store, and [`Mounted::wait`] serves it until a signal or `umount`. A store that is open
 //! for writing is mounted for writing: all handles of a file share its content, and flush, `fsync` and close commit the
 //! changes. In one that is open for reading, an open file is of one point in time. An open directory is so in both.
-//! Attributes and names are looked up again after a second. [`KernelCache`] invalidates them after a change that does not
-//! come through the mount.
+//! Attributes and names are looked up again after a second. [`KernelCache`] invalidates them after a change that does
+//! not come through the mount.
 //!
 //! The crate uses the public interface of `waxseal-files` alone. Modules import from lower lines only:
 //!

@@ -62,8 +62,8 @@ pub struct Mounted {
 
 impl Mounted {
     /// Mounts a store. A mount that a killed process has left is removed first. From here on, SIGTERM, SIGINT and SIGHUP
-    /// end [`wait`](Mounted::wait) alone. Another user than root needs `fusermount3`. Errors: the directory does not exist,
-    /// is no directory or is a mount point, or FUSE is not permitted.
+    /// end [`wait`](Mounted::wait) alone. Another user than root needs `fusermount3`. Errors: the directory does not
+    /// exist, is no directory or is a mount point, or FUSE is not permitted.
     pub fn mount(options: MountOptions) -> io::Result<Mounted> {
         let MountOptions { files, store, directory, allow_other, idle } = options;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

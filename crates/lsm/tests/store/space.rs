@@ -332,8 +332,8 @@ fn a_recovery_without_room_leaves_the_directory_as_it_was() {
     assert!(refused > 10, "{refused}");
 }
 
-/// A killed compaction or flush leaves files that no manifest names. On a full disk they make the room that the recovery
-/// needs.
+/// A killed compaction or flush leaves files that no manifest names. On a full disk they make the room that the
+/// recovery needs.
 #[test]
 fn a_recovery_without_room_removes_what_a_killed_job_has_left() {
     let (sim, dir) = sim(18);
