@@ -49,6 +49,13 @@ class Index:
         self.columns = [(cursor.varint(), cursor.u8()) for _ in range(cursor.varint())]
 
 
+def about(key):
+    """What a record `p` or `e` of the catalogue is about: table, column, and the uid of the store or None."""
+    if key[:1] not in (b"p", b"e") or len(key) not in (9, 25):
+        raise Damage("catalogue", 0, f"the key {key.hex()}")
+    return int.from_bytes(key[1:5], "big"), int.from_bytes(key[5:9], "big"), key[9:] or None
+
+
 class Purged:
     """The value of a record `p` of the catalogue."""
 

@@ -941,6 +941,14 @@ class Tables(unittest.TestCase):
             with self.assertRaises(Damage):
                 tables.Purged(wrong)
 
+    def test_the_key_of_a_purged_column_names_its_store(self):
+        uid = bytes(range(16))
+        self.assertEqual(tables.about(b"p\0\0\0\1\0\0\1\2" + uid), (1, 258, uid))
+        self.assertEqual(tables.about(b"e\0\0\0\1\0\0\1\2"), (1, 258, None))
+        for wrong in b"t\0\0\0\1\0\0\0\1", b"p\0\0\0\1\0\0\0\1" + uid[:-1]:
+            with self.assertRaises(Damage):
+                tables.about(wrong)
+
     def test_the_record_of_a_purge_of_events_is_read(self):
         # The example of docs/format-tables.md, section 6.
         record = bytes.fromhex("01 AC 02 02 01 AD 02 02 01 00 00 00 00 00 00")

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use waxseal::{Batch, CfOptions, ColumnFamily, Db, Seqno, Slice, Snapshot, Transaction};
+use waxseal::{Batch, CfOptions, ColumnFamily, Db, Seqno, Snapshot, Transaction};
 
 use crate::codec::Reader;
 use crate::error::{Error, ErrorKind, Result};
@@ -28,6 +28,14 @@ const HISTORY: u8 = b'h';
 const PURGED: u8 = b'p';
 const PURGED_EVENTS: u8 = b'e';
 const KEYSPACE: u8 = b'k';
+
+/// The purged columns of a table, by their ids.
+pub(crate) struct PurgedColumns {
+    /// Purged from the files of this store.
+    pub(crate) here: Vec<PurgedColumn>,
+    /// Purged from the files of other stores. The records came by a copy, and the files of this store may have values.
+    pub(crate) elsewhere: Vec<PurgedColumn>,
+}
 
 /// Reads and writes the catalogue's records.
 pub(crate) struct Catalogue {
@@ -212,42 +220,43 @@ impl Catalogue {
         rows.map(|row| TableRecord::decode(&row?.1)).collect()
     }
 
-    /// Returns the seqno of the commit since which the schema has these columns as columns that are being purged. `None`
-    /// in a plain store, which does not know it.
-    pub(crate) fn purging_since(&self, id: TableId, columns: &[ColumnId]) -> Result<Option<Seqno>> {
-        let is_purging = |column: &Column| column.state == ColumnState::Purging && columns.contains(&column.id);
-        let are_purging = |version: &TableRecord| version.schema.columns.iter().filter(|c| is_purging(c)).count();
-        let Some(first) = self.history(id)?.into_iter().find(|version| are_purging(version) == columns.len()) else {
-            return Ok(None);
-        };
+    /// Returns the seqno of the commit since which readers have not seen a column: the first version of the schema that
+    /// purges it. `None` in a plain store, which does not know it.
+    pub(crate) fn purging_since(&self, id: TableId, column: ColumnId) -> Result<Option<Seqno>> {
+        let is_purging = |own: &Column| own.state == ColumnState::Purging && own.id == column;
+        let purges = |version: &TableRecord| version.schema.columns.iter().any(is_purging);
+        let Some(first) = self.history(id)?.into_iter().find(purges) else { return Ok(None) };
         match self.writable()?.get_sealed(history_key(id, first.schema.version)) {
             Err(error) if *error.kind() == waxseal::ErrorKind::Invalid => Ok(None), // records without seals
             found => Ok(found?.map(|record| record.seqno)),
         }
     }
 
-    /// Adds the record of a purged column to a batch.
+    /// Adds the record of a column that was purged from the files of this store to a batch.
     pub(crate) fn put_purged(&self, batch: &mut Batch, table: TableId, column: &PurgedColumn) -> Result<()> {
-        let mut key = purged_prefix(table);
-        put_id(&mut key, column.id);
-        batch.put(self.writable()?, key, column.encode());
+        batch.put(self.writable()?, self.own_key(PURGED, table, column.id), column.encode());
         Ok(())
     }
 
-    /// Returns the columns that were purged from a table, by their ids.
-    pub(crate) fn purged(&self, table: TableId) -> Result<Vec<PurgedColumn>> {
-        let prefix = purged_prefix(table);
-        let rows = self.family().into_iter().flat_map(|family| family.prefix(&prefix));
-        let column = |row: waxseal::Result<(Slice, Slice)>| {
+    /// Returns the columns that were purged from a table: from the files of this store, and from those of other stores
+    /// alone, each by their ids.
+    pub(crate) fn purged(&self, table: TableId) -> Result<PurgedColumns> {
+        let mut prefix = vec![PURGED];
+        put_id(&mut prefix, table);
+        let (mut here, mut elsewhere) = (BTreeMap::new(), BTreeMap::new());
+        for row in self.family().into_iter().flat_map(|family| family.prefix(&prefix)) {
             let (key, record) = row?;
             let mut reader = Reader::new(key.get(prefix.len()..).unwrap_or_default());
             let id = ColumnId::from_le_bytes(reader.array()?).swap_bytes();
-            PurgedColumn::decode(id, &record)
-        };
-        rows.map(column).collect()
+            let is_own = *key == self.own_key(PURGED, table, id);
+            let purged = if is_own { &mut here } else { &mut elsewhere };
+            purged.insert(id, PurgedColumn::decode(id, &record)?);
+        }
+        elsewhere.retain(|id, _| !here.contains_key(id));
+        Ok(PurgedColumns { here: here.into_values().collect(), elsewhere: elsewhere.into_values().collect() })
     }
 
-    /// Adds the record of a purge of a column's events to a batch.
+    /// Adds the record of a purge of a column's events from the log of this store to a batch.
     pub(crate) fn put_purged_events(
         &self,
         batch: &mut Batch,
@@ -255,13 +264,24 @@ impl Catalogue {
         column: ColumnId,
         events: &PurgedEvents,
     ) -> Result<()> {
-        batch.put(self.writable()?, purged_events_key(table, column), events.encode());
+        batch.put(self.writable()?, self.own_key(PURGED_EVENTS, table, column), events.encode());
         Ok(())
     }
 
-    /// Returns the purge of a column's events.
+    /// Returns the purge of a column's events from the log of this store.
     pub(crate) fn purged_events(&self, table: TableId, column: ColumnId) -> Result<Option<PurgedEvents>> {
-        self.read(&purged_events_key(table, column), None)?.map(|record| PurgedEvents::decode(&record)).transpose()
+        let record = self.read(&self.own_key(PURGED_EVENTS, table, column), None)?;
+        record.map(|record| PurgedEvents::decode(&record)).transpose()
+    }
+
+    /// Returns the key of a record about a column in the files of this store. The record may come into another store, by
+    /// a change feed for instance, whose files have other values.
+    fn own_key(&self, kind: u8, table: TableId, column: ColumnId) -> Vec<u8> {
+        let mut key = vec![kind];
+        put_id(&mut key, table);
+        put_id(&mut key, column);
+        key.extend_from_slice(&self.db.uid().0);
+        key
     }
 
     fn read(&self, key: &[u8], at: Option<&Snapshot>) -> Result<Option<Vec<u8>>> {
@@ -334,19 +354,6 @@ fn history_key(id: TableId, version: u64) -> Vec<u8> {
     let mut key = vec![HISTORY];
     put_id(&mut key, id);
     key.extend_from_slice(&version.swap_bytes().to_le_bytes());
-    key
-}
-
-fn purged_prefix(table: TableId) -> Vec<u8> {
-    let mut prefix = vec![PURGED];
-    put_id(&mut prefix, table);
-    prefix
-}
-
-fn purged_events_key(table: TableId, column: ColumnId) -> Vec<u8> {
-    let mut key = vec![PURGED_EVENTS];
-    put_id(&mut key, table);
-    put_id(&mut key, column);
     key
 }
 

@@ -5,10 +5,12 @@ use std::fmt;
 use waxseal::env::lock;
 use waxseal::{Durability, OldestSeqnos};
 
+use crate::catalogue::PurgedColumns;
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::Layout;
 use crate::purged_column::PurgedColumn;
 use crate::purged_events::PurgedEvents;
+use crate::row_functions::item_of;
 use crate::schema::{Column, ColumnState};
 use crate::table::Table;
 
@@ -62,7 +64,7 @@ impl Certificate {
         self.purged.id
     }
 
-    /// Returns the sequence number of the store after which no record has a value of the column.
+    /// Returns the sequence number of the store after which no record has a value of the column: that of the purge.
     pub fn through(&self) -> u64 {
         self.purged.through
     }
@@ -105,16 +107,22 @@ impl fmt::Display for Certificate {
 
 impl Table {
     /// Erases what is left of a purged column outside of the table's files, and returns a certificate of it: of the last
-    /// column of this name that was purged. A certificate is issued once; later calls return the same one, and do not
-    /// look again. It covers the events of the store's log if [`purge_events`](Table::purge_events) was called before, and
-    /// is issued again after that call. A repair from a backup, and an import of old files, may bring values back.
+    /// column of this name that was purged. It covers the events of the store's log if
+    /// [`purge_events`](Table::purge_events) was called before, and is issued again after that call.
     ///
-    /// Costs a flush and about six syncs, and a listing of the store's directory. Other threads may write meanwhile. Tries
-    /// for a quarter of a second if a file is held.
+    /// A certificate is issued once; later calls return the same one. A repair from a backup, an ingestion of old files
+    /// and a move of rows may bring values back. So each call looks for them in the table's files. If it finds one, it
+    /// removes them again, and issues another certificate. In a store that is open for reading it does not look.
+    ///
+    /// A certificate is of one store. A copy of the store, as a follower or a restored backup is, has none until its own
+    /// files are purged: [`purge_columns`](Table::purge_columns).
+    ///
+    /// Costs a flush. Without a certificate also about six syncs, and a listing of the store's directory. Other threads may
+    /// write meanwhile. Tries for a quarter of a second if a file is held.
     ///
     /// Errors: `InUse`, with the holders in the message, if a snapshot, a cursor, the change feed or tables that are kept
-    /// for repairs may have values; `Invalid` if a column of this name is not purged; `NotFound` if no column of the name was
-    /// dropped.
+    /// for repairs may have values; `Invalid` if a column of this name is not purged, or in another store alone; `NotFound`
+    /// if no column of the name was dropped.
     ///
     /// ```
     /// # fn main() -> waxseal_table::Result<()> {
@@ -138,7 +146,7 @@ impl Table {
     fn try_certificate(&self, name: &str) -> Result<Certificate> {
         let _one_at_a_time = lock(&self.state.purging);
         let catalogue = &self.state.store.catalogue;
-        let purged = self.purged_column(name)?;
+        let purged = self.looked_after(self.purged_column(name)?)?;
         let events = catalogue.purged_events(self.state.id, purged.id)?.filter(|events| events.end.is_some());
         let table = self.name();
         if let Some(issued_at) = purged.certified_at {
@@ -153,16 +161,46 @@ impl Table {
         Ok(Certificate { table, purged, events, issued_at })
     }
 
-    /// Returns the last column of a name that was purged. Errors: `Invalid` if a column of the name is not purged;
-    /// `NotFound` if none was dropped.
+    /// Returns the record of a purged column, without its certificate if values have come back. They are removed again.
+    fn looked_after(&self, purged: PurgedColumn) -> Result<PurgedColumn> {
+        if self.db().is_read_only() {
+            return Ok(purged);
+        }
+        self.db().flush()?;
+        if self.is_in_files(purged.id, &purged.indexes)? {
+            // A recovery writes tables before they have the functions that list their columns.
+            self.rewrite_files(purged.id, &purged.indexes)?;
+        }
+        if !self.is_in_files(purged.id, &purged.indexes)? {
+            return Ok(purged);
+        }
+        let purged = PurgedColumn { through: self.db().snapshot().seqno()?, certified_at: None, ..purged };
+        let mut batch = self.session.batch();
+        for index in &purged.indexes {
+            batch.delete_range(&self.state.indexes, item_of(*index)..item_of(index + 1));
+        }
+        self.state.store.catalogue.put_purged(&mut batch, self.state.id, &purged)?;
+        batch.describe_nothing().commit(Durability::Sync)?;
+        self.purge_files(&self.state.layout()?, std::slice::from_ref(&purged))?;
+        Ok(purged)
+    }
+
+    /// Returns the last column of a name that was purged. Errors: `Invalid` if a column of the name is not purged, or was
+    /// purged in another store alone; `NotFound` if none was dropped.
     pub(crate) fn purged_column(&self, name: &str) -> Result<PurgedColumn> {
         let layout = self.state.layout()?;
         let is_dropped = |column: &&Column| column.name == name && column.state != ColumnState::Active;
         if let Some(column) = layout.record.schema.columns.iter().find(is_dropped) {
             return Err(not_purged(column));
         }
-        let all = self.state.store.catalogue.purged(self.state.id)?;
-        all.into_iter().rfind(|column| column.name == name).ok_or_else(|| never_purged(&layout, name))
+        let PurgedColumns { here, elsewhere } = self.state.store.catalogue.purged(self.state.id)?;
+        let last = |columns: Vec<PurgedColumn>| columns.into_iter().rfind(|column| column.name == name);
+        match (last(here), last(elsewhere)) {
+            (own, Some(other)) if own.as_ref().is_none_or(|own| own.id < other.id) => Err(Error::invalid(format!(
+                "column {name:?} was purged in another store, and the files of this copy may have values: purge_columns"
+            ))),
+            (own, _) => own.ok_or_else(|| never_purged(&layout, name)),
+        }
     }
 
     /// Erases what the log and obsolete files have of a column, and of its events if these were purged. Errors: `InUse` if
@@ -171,6 +209,8 @@ impl Table {
         let (db, mut holders) = (self.db(), Vec::new());
         let through =
             events.and_then(|events| events.end).map_or(purged.through, |end| end.through.max(purged.through));
+        let hidden_from = self.hidden_from(purged)?;
+        let seen_through = events.and_then(|events| events.end).map_or(hidden_from, |end| end.through.max(hidden_from));
         let is_in_events = || if events.is_some() { self.is_in_events(purged) } else { Ok(false) };
         for attempt in 0..ATTEMPTS {
             // A recovery writes tables before they have the functions that list their columns.
@@ -187,6 +227,7 @@ impl Table {
             let is_in_events = is_in_events()?;
             let left = [before, db.oldest_seqnos()?];
             let holds = |of: fn(&OldestSeqnos) -> Option<u64>| left.iter().filter_map(of).any(|seqno| seqno <= through);
+            let is_seen = left.iter().filter_map(|oldest| oldest.snapshots).any(|seqno| seqno < seen_through);
             // These pass: other writers flush, and the next attempt erases their log. A job that has ended may hold an
             // obsolete file for a moment.
             let passing = [
@@ -200,10 +241,8 @@ impl Table {
                      a repair has set aside (.cut, .damaged)",
                 ),
             ];
-            let lasting = [
-                (holds(|oldest| oldest.kept_log), "log that the change feed keeps"),
-                (holds(|oldest| oldest.snapshots), "a snapshot"),
-            ];
+            let lasting =
+                [(holds(|oldest| oldest.kept_log), "log that the change feed keeps"), (is_seen, "a snapshot")];
             let is_lasting = lasting.iter().any(|(holds, _)| *holds);
             holders =
                 passing.into_iter().chain(lasting).filter(|(holds, _)| *holds).map(|(_, holder)| holder).collect();

@@ -534,11 +534,6 @@ impl Layout {
         group.is_ok_and(|group| self.groups.iter().any(|layout| layout.group.id == group && layout.group.is_repeated))
     }
 
-    /// Returns true for a column that is being purged.
-    pub(crate) fn is_purging(&self, id: u32) -> bool {
-        self.by_id.get(&id).is_some_and(|index| self.column(*index).state == ColumnState::Purging)
-    }
-
     /// Calls `visit` with the id of each column that a record has a value of, dynamic columns excepted. `suffix` is the
     /// record's key behind the row key. Errors: `Corruption`, and `FormatTooNew` for a record of a newer version.
     pub(crate) fn columns_of(&self, suffix: &[u8], record: &[u8], mut visit: impl FnMut(u32)) -> Result<()> {

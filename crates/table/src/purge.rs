@@ -7,11 +7,15 @@
 //! From the begin of the purge on, no write has a value of the column, and no schema version shows it. The purge rewrites
 //! the files that have one, through a compaction filter. When no file of the table has one, one commit removes the
 //! column from the schema and records it as purged. A crash leaves a purge that the next call continues.
+//!
+//! A purge is a matter of one store's files. The change feed carries its record and no removal of a value, so the record
+//! names the store. Any other store with the record purges its own files of the column.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use waxseal::env::lock;
+use waxseal::{Batch, Durability, Seqno};
 
 use crate::alteration::Alteration;
 use crate::error::Result;
@@ -45,6 +49,9 @@ impl Table {
     /// Removes the values of the columns whose drop is final from all files of the table, and then the columns from the
     /// schema, so that their names are free. Reads and writes go on.
     ///
+    /// In a copy of a store, as a follower or a restored backup is, it also purges the columns that the other store has
+    /// purged, because the copy's files may have values.
+    ///
     /// Costs a flush, and a rewrite of the files that have values of these columns. Files that were written before the
     /// table was opened after a crash may be rewritten as well. Values that a snapshot from before the final drop reads
     /// stay, and so does their column: call it again when the snapshot is gone, and also after a crash or an error of the
@@ -73,43 +80,57 @@ impl Table {
         let _one_at_a_time = lock(&self.state.purging);
         self.end_tentative_drops()?;
         let layout = self.state.layout()?;
-        let is_purging = |column: &&Column| column.state == ColumnState::Purging;
-        let purging: Vec<&Column> = layout.record.schema.columns.iter().filter(is_purging).collect();
-        if purging.is_empty() {
+        let mut columns = self.columns_to_purge(&layout)?;
+        if columns.is_empty() {
             return Ok(PurgeReport::default());
         }
-        // Every write that has a value of these columns was committed before, and readers hide them from then on.
-        let ids: Vec<ColumnId> = purging.iter().map(|column| column.id).collect();
-        let through = match self.state.store.catalogue.purging_since(self.state.id, &ids)? {
-            Some(seqno) => seqno,
-            None => self.db().snapshot().seqno()?,
-        };
         self.db().flush()?;
         let mut report = PurgeReport::default();
-        for column in &purging {
+        for column in &columns {
             report.files += self.rows.files_with(&property_of(column.id), item_of(column.id))?.len();
         }
-        begin_purge(&self.state.rows, &layout, through)?;
-        let purged = self.purge_files(&layout, &purging);
-        end_purge(&self.state.rows, &layout)?;
-        let mut records = Vec::new();
-        for (column, indexes) in purging.into_iter().zip(purged?) {
-            match self.is_in_files(column.id, &indexes)? {
-                true => report.held.push(column.name.clone()),
-                false => {
-                    let (id, name, purged_at) = (column.id, column.name.clone(), self.now());
-                    records.push(PurgedColumn { id, name, through, indexes, purged_at, certified_at: None });
-                }
-            }
+        self.purge_files(&layout, &columns)?;
+        let mut are_held = Vec::new();
+        for column in &mut columns {
+            are_held.push(self.is_in_files(column.id, &column.indexes)?);
+            column.purged_at = self.now();
         }
-        self.record_purge(&records)?;
-        report.columns = records.into_iter().map(|record| record.name).collect();
+        let (held, purged): (Vec<_>, Vec<_>) = columns.into_iter().zip(are_held).partition(|(_, is_held)| *is_held);
+        let purged: Vec<PurgedColumn> = purged.into_iter().map(|(column, _)| column).collect();
+        self.record_purge(&purged)?;
+        report.held = held.into_iter().map(|(column, _)| column.name).collect();
+        report.columns = purged.into_iter().map(|column| column.name).collect();
         Ok(report)
     }
 
-    /// Returns the columns that were purged from the table, by their ids. The list is kept for ever.
+    /// Returns the columns that were purged from the table in this store, by their ids. The list is kept for ever.
     pub fn purged_columns(&self) -> Result<Vec<PurgedColumn>> {
-        self.state.store.catalogue.purged(self.state.id).map_err(|error| self.named(error))
+        let purged = self.state.store.catalogue.purged(self.state.id);
+        purged.map(|purged| purged.here).map_err(|error| self.named(error))
+    }
+
+    /// Returns the columns whose values are to be removed from the files of this store, as they will be recorded.
+    fn columns_to_purge(&self, layout: &Layout) -> Result<Vec<PurgedColumn>> {
+        let catalogue = &self.state.store.catalogue;
+        let history = catalogue.history(self.state.id)?;
+        // Every write of a value was committed before. A move may have imported rows with values after the drop.
+        let through = self.db().snapshot().seqno()?;
+        let column = |id: ColumnId, name: &str| PurgedColumn {
+            id,
+            name: name.to_owned(),
+            through,
+            indexes: indexes_over(id, &history),
+            purged_at: 0,
+            certified_at: None,
+        };
+        let schema = &layout.record.schema;
+        let is_purging = |column: &&Column| column.state == ColumnState::Purging;
+        let mut columns: Vec<PurgedColumn> =
+            schema.columns.iter().filter(is_purging).map(|own| column(own.id, &own.name)).collect();
+        let mut elsewhere = catalogue.purged(self.state.id)?.elsewhere;
+        elsewhere.retain(|gone| !schema.columns.iter().any(|own| own.id == gone.id));
+        columns.extend(elsewhere.iter().map(|gone| column(gone.id, &gone.name)));
+        Ok(columns)
     }
 
     /// Makes the drops final whose time is over.
@@ -122,16 +143,22 @@ impl Table {
         }
     }
 
-    /// Rewrites the files that have values of these columns, or entries of indexes over them. Returns these indexes.
-    fn purge_files(&self, layout: &Arc<Layout>, purging: &[&Column]) -> Result<Vec<Vec<IndexId>>> {
-        let history = self.state.store.catalogue.history(layout.record.id)?;
-        let mut all = Vec::new();
-        for column in purging {
-            let indexes = indexes_over(column.id, &history);
-            self.rewrite_files(column.id, &indexes)?;
-            all.push(indexes);
+    /// Removes the values of columns, and the entries of indexes over them, from the files of the table.
+    pub(crate) fn purge_files(&self, layout: &Arc<Layout>, columns: &[PurgedColumn]) -> Result<()> {
+        let mut hidden_from = 0;
+        for column in columns {
+            hidden_from = hidden_from.max(self.hidden_from(column)?);
         }
-        Ok(all)
+        let ids = columns.iter().map(|column| column.id).collect();
+        begin_purge(&self.state.rows, layout, ids, hidden_from)?;
+        let rewritten = columns.iter().try_for_each(|column| self.rewrite_files(column.id, &column.indexes));
+        end_purge(&self.state.rows, layout)?;
+        rewritten
+    }
+
+    /// Returns the seqno from which on readers, and so snapshots, do not see values of a column.
+    pub(crate) fn hidden_from(&self, column: &PurgedColumn) -> Result<Seqno> {
+        Ok(self.state.store.catalogue.purging_since(self.state.id, column.id)?.unwrap_or(column.through))
     }
 
     /// Rewrites the files that may have values of a column, or entries of one of these indexes. Compactions of other callers
@@ -167,14 +194,22 @@ impl Table {
         if purged.is_empty() {
             return Ok(());
         }
+        let (catalogue, layout) = (&self.state.store.catalogue, self.state.layout()?);
+        let put = |batch: &mut Batch| {
+            purged.iter().try_for_each(|column| catalogue.put_purged(batch, layout.record.id, column))
+        };
+        let is_known = |column: &PurgedColumn| layout.record.schema.columns.iter().any(|own| own.id == column.id);
+        if !purged.iter().any(is_known) {
+            // The versions of the schema stay those of the store that this one is a copy of.
+            let mut batch = self.session.batch();
+            put(&mut batch)?;
+            return Ok(batch.describe_nothing().commit(Durability::Sync)?);
+        }
         let forget = Alteration::new().forget_columns(purged.iter().map(|column| column.id).collect());
         let now = self.now();
         let next =
             |record: &TableRecord| Ok(TableRecord { schema: forget.apply(&record.schema, now)?, ..record.clone() });
-        let catalogue = &self.state.store.catalogue;
-        self.state.change(&self.session, next, |batch, table, _| {
-            purged.iter().try_for_each(|column| catalogue.put_purged(batch, table.id, column))
-        })
+        self.state.change(&self.session, next, |batch, _, _| put(batch))
     }
 
     /// Returns the time in microseconds since 1970.

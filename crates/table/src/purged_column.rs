@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::index::IndexId;
 use crate::packed::{ColumnId, VERSION, check_version};
 
-/// A column whose values were removed from all files of its table. See
+/// A column whose values were removed from all files of its table in a store. See
 /// [`Table::purged_columns`](crate::Table::purged_columns).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PurgedColumn {
@@ -34,7 +34,7 @@ impl PurgedColumn {
         &self.name
     }
 
-    /// Returns the sequence number of the store after which no record has a value of the column.
+    /// Returns the sequence number of the store after which no record has a value of the column: that of the purge.
     pub fn through(&self) -> Seqno {
         self.through
     }

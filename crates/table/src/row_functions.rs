@@ -4,7 +4,7 @@
 //! A file that was written without a property may have any item, and a search finds it. The filter belongs to a family
 //! only while a purge runs: a filter reads large values.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use waxseal::{ColumnFamily, CompactionFilter, FilterDecision, Seqno, TableProperty};
@@ -59,10 +59,16 @@ pub(crate) fn attach(rows: &ColumnFamily, indexes: &ColumnFamily, layout: &Arc<L
     Ok(())
 }
 
-/// Lets compactions remove the values of the columns that the layout knows as purged. Readers hide them from a seqno on.
-pub(crate) fn begin_purge(rows: &ColumnFamily, layout: &Arc<Layout>, hidden_from: Seqno) -> Result<()> {
+/// Lets compactions remove the values of these columns, which are being purged or are not in the schema any more. Readers
+/// hide them from a seqno on.
+pub(crate) fn begin_purge(
+    rows: &ColumnFamily,
+    layout: &Arc<Layout>,
+    purged: BTreeSet<ColumnId>,
+    hidden_from: Seqno,
+) -> Result<()> {
     let own = layout.clone();
-    let filter = CompactionFilter::new(FILTER, move |key, record| Ok(decide(&own, key, record)?));
+    let filter = CompactionFilter::new(FILTER, move |key, record| Ok(decide(&own, &purged, key, record)?));
     Ok(rows.set_functions(Some(filter.hidden_from(hidden_from)), columns(layout))?)
 }
 
@@ -98,11 +104,10 @@ fn entries() -> TableProperty {
 
 /// Returns what becomes of a record: the values of purged columns are removed. A record that marks a row or an entry of
 /// a repeated group stays without columns.
-fn decide(layout: &Layout, key: &[u8], record: &[u8]) -> Result<FilterDecision> {
+fn decide(layout: &Layout, purged: &BTreeSet<ColumnId>, key: &[u8], record: &[u8]) -> Result<FilterDecision> {
     let suffix = &key[layout.row_key_length(key)?..];
-    let is_purging = |id: ColumnId| layout.is_purging(id);
     let mut has_purged = false;
-    layout.columns_of(suffix, record, |id| has_purged |= is_purging(id))?;
+    layout.columns_of(suffix, record, |id| has_purged |= purged.contains(&id))?;
     if !has_purged {
         return Ok(FilterDecision::Keep);
     }

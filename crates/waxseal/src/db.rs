@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use waxseal_lsm::checksum::Uid;
 use waxseal_lsm::db::{self as engine, BackgroundPause, FamilyMetrics, Metrics, OldestSeqnos, RecoveryReport};
 use waxseal_lsm::env::Env;
 use waxseal_lsm::error::Result;
@@ -443,6 +444,23 @@ impl Db {
     /// ```
     pub fn env(&self) -> &Env {
         &self.inner.env
+    }
+
+    /// Returns the [id](crate::care::StoreUid) of the store, which is random and stays. A checkpoint, a restored backup, a
+    /// salvaged store and a follower have ids of their own. A directory that was copied file by file has the same id.
+    ///
+    /// ```
+    /// # fn main() -> waxseal::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let copy = dir.path().join("copy");
+    /// let db = waxseal::Db::open(dir.path().join("store"))?;
+    /// db.checkpoint(&copy)?;
+    /// assert_ne!(waxseal::Db::open(&copy)?.uid(), db.uid());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn uid(&self) -> Uid {
+        self.inner.engine.uid()
     }
 
     /// Returns true if writes fail with `ReadOnly`: the store was opened for reading, recovery lacked space, or an

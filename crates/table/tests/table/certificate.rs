@@ -29,7 +29,7 @@ pub(crate) fn leaking(path: &Path) -> Vec<String> {
 }
 
 /// People with a secret in a column of group 0, in one of another group, in a large value and in an index.
-fn people(tables: &Tables) -> Table {
+pub(crate) fn people(tables: &Tables) -> Table {
     let schema = Schema::new()
         .partition_key("id", ColumnType::I32)
         .column("name", ColumnType::Text)
@@ -43,12 +43,12 @@ fn people(tables: &Tables) -> Table {
     table
 }
 
-fn dropped(table: &Table) {
+pub(crate) fn dropped(table: &Table) {
     table.drop_column("phone").unwrap();
     table.drop_column("phone").unwrap();
 }
 
-fn held(certificate: waxseal_table::Result<Certificate>, holder: &str) {
+pub(crate) fn held(certificate: waxseal_table::Result<Certificate>, holder: &str) {
     let error = certificate.unwrap_err();
     assert!(error.kind() == ErrorKind::InUse && error.to_string().contains(holder), "{error}");
 }

@@ -11,7 +11,7 @@ const ROWS: &str = "waxseal_tables-1-rows";
 const INDEXES: &str = "waxseal_tables-1-indexes";
 
 /// People with a secret in a column and in an index. All events of the raw families are logged with values.
-fn people(tables: &Tables, mode: Mode) -> Table {
+pub(crate) fn people(tables: &Tables, mode: Mode) -> Table {
     let schema = ["name", "phone"]
         .into_iter()
         .fold(Schema::new().partition_key("id", ColumnType::I32), |schema, name| schema.column(name, ColumnType::Text));

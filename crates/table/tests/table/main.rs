@@ -5,6 +5,7 @@ mod arrow;
 mod cassandra_3919;
 mod certificate;
 mod changes;
+mod copies;
 mod crash;
 mod damage;
 mod event_purge;

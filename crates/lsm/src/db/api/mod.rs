@@ -24,6 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::batch::Batch;
+use crate::checksum::Uid;
 use crate::compaction_filter::CompactionFilter;
 use crate::db::jobs::ddl;
 use crate::db::maintenance::erasure::{self, OldestSeqnos};
@@ -128,6 +129,11 @@ impl Db {
     /// Returns the directory of the store.
     pub fn path(&self) -> &Path {
         &self.inner().context().dir
+    }
+
+    /// Returns the store's uid.
+    pub fn uid(&self) -> Uid {
+        self.inner().context().store
     }
 
     /// Returns true if writes fail with `ReadOnly`.

@@ -602,7 +602,7 @@ impl Compactor {
             env: &self.context().env,
             dir: &self.context().dir,
             left: &self.context().left,
-            store: self.context().store,
+            store: Some(self.context().store),
             companions: &self.context().companions,
             family: family.id(),
             filter_bits: options.filter_bits_above(deeper),

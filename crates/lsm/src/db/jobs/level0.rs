@@ -57,7 +57,7 @@ impl<'s> Level0<'s> {
             env: &catalog.context().env,
             dir: &catalog.context().dir,
             left: &catalog.context().left,
-            store: catalog.context().store,
+            store: Some(catalog.context().store),
             companions: &catalog.context().companions,
             families,
             next_file,

@@ -131,7 +131,7 @@ fn examine(compactor: &Compactor, family: &Family, number: u64, path: &Path) -> 
     if properties.protection > Protection::Complete as u8 {
         return refused("the file promises a protection of records that this version does not know");
     }
-    if properties.store.is_some() && properties.store == context.store && properties.family != family.id() {
+    if properties.store == Some(context.store) && properties.family != family.id() {
         return refused("the file was written for another family of this store");
     }
     if table.protection() == Protection::Foreign && context.companions.protection() != Protection::None {

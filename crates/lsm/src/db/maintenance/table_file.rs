@@ -67,7 +67,7 @@ impl TableFileWriter {
             // The companions of a column are bound to another seqno without a look at the records.
             seal_column: options.seals != SealLayout::Following,
             created_micros: env.clock.wall_micros(),
-            store: context.store,
+            store: Some(context.store),
             ..WriterSettings::of(&options, family.id(), WRITTEN_SEQNO)
         };
         let writer = Writer::new(file.clone(), env.random.uid(), settings, context.companions.clone());

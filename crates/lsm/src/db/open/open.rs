@@ -158,7 +158,7 @@ pub(super) fn start(
     let context = StoreContext {
         lanes: Arc::new(LaneSignals::new(parts.env.work)),
         dir: dir.to_owned(),
-        store: opened.manifest.as_ref().map(|manifest| manifest.store()),
+        store: opened.store,
         access,
         promise: parts.companions.protection(),
         companions: parts.companions,

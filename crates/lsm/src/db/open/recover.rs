@@ -18,6 +18,7 @@ use super::kept_log::{KeptLog, feed_changes};
 use super::opening::Opening;
 use super::replay::{MOST_UNSYNCED, Replay};
 use crate::batch::Binding;
+use crate::checksum::Uid;
 use crate::compaction::UnsyncedTables;
 use crate::compaction_filter::CompactionFilter;
 use crate::db::catalog::FamilyMap;
@@ -81,6 +82,7 @@ impl RecoveryReport {
 
 /// The result of an open.
 pub(super) struct Opened {
+    pub(super) store: Uid,
     pub(in crate::db) families: FamilyMap,
     pub(in crate::db) cache: Arc<Cache>,
     pub(super) dead_files: Arc<ObsoleteList>,
@@ -174,6 +176,7 @@ impl Opening<'_> {
             visible = visible.max(read);
         }
         Ok(Some(Opened {
+            store: found.identity.store,
             visible,
             next_file: Arc::new(AtomicU64::new(found.next_file)),
             log: None,
@@ -322,6 +325,7 @@ impl Opening<'_> {
         let shared = (&replay.cache, &replay.dead_files, &replay.open_tables);
         let families = self.families(manifest.state(), shared)?;
         Ok(Opened {
+            store: manifest.store(),
             families,
             quarantined: quarantined_of(manifest.state()),
             expired_through: manifest.state().expired_through,

@@ -31,8 +31,8 @@ pub(crate) enum Access {
 pub(crate) struct StoreContext {
     pub(crate) env: Env,
     pub(crate) dir: PathBuf,
-    /// The store's unique id; `None` if it is read-only.
-    pub(crate) store: Option<Uid>,
+    /// The store's unique id.
+    pub(crate) store: Uid,
     pub(in crate::db) settings: LiveSettings,
     pub(crate) access: Access,
     pub(crate) companions: Arc<dyn Companions>,
