@@ -17,7 +17,7 @@ pub(crate) enum NodeVerb {
         id: String,
         directory: PathBuf,
         /// Divide each table with hashed partitions into this number of ranges. Others are one range.
-        #[arg(long, value_name = "N", default_value_t = 16)]
+        #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=65536))]
         ranges: u32,
     },
     /// Print the nodes, the owner of each range, and the moves that are not done. Works while another process writes.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::checkpoint::Checkpoint;
+use crate::directories::beside;
 use crate::error::{Error, Result};
 use crate::node::Node;
 use crate::placement::{MoveStatus, Placement};
@@ -120,8 +121,6 @@ impl Placement {
     }
 
     fn archive_of(&self, id: &str) -> Checkpoint {
-        let mut archive = self.shared.directory.clone().into_os_string();
-        archive.push(".archive");
-        Checkpoint { directory: PathBuf::from(archive).join(id) }
+        Checkpoint { directory: beside(&self.shared.directory, ".archive").join(id) }
     }
 }

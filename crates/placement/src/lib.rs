@@ -20,12 +20,14 @@
 //! move_row         rows of moves
 //! records          rows of nodes and ranges
 //! key_span         ranges of encoded keys
+//! directories      names of the directories of stores
 //! error
 //! ```
 
 mod catch_up;
 mod checkpoint;
 mod decommission;
+mod directories;
 mod error;
 mod key_span;
 mod ledger;

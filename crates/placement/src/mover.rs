@@ -13,7 +13,7 @@
 //! A step may run again from its beginning at any time. A process proves a copy before it switches to it, also if an
 //! earlier process has proved it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use waxseal::env::Env;
@@ -22,6 +22,7 @@ use waxseal_table::Table;
 
 use crate::catch_up::{CatchUp, Changed, commit};
 use crate::checkpoint::{Checkpoint, remove_directory};
+use crate::directories::beside;
 use crate::error::{Error, ErrorKind, Result};
 use crate::key_span::KeySpan;
 use crate::ledger::Ledger;
@@ -215,10 +216,8 @@ impl Mover<'_> {
         }
     }
 
-    /// Returns a directory for what the move makes, beside the store of a node and so on the same file system.
+    /// Returns a directory for what the move makes, beside the store of a node.
     fn beside(&self, node: &Node, what: &str) -> PathBuf {
-        let mut beside = node.directory.clone().into_os_string();
-        beside.push(".moves");
-        Path::new(&beside).join(format!("{}-{what}", self.row.number))
+        beside(&node.directory, ".moves").join(format!("{}-{what}", self.row.number))
     }
 }

@@ -1,11 +1,12 @@
 //! The store of a node.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use waxseal::Db;
 use waxseal::env::Env;
 use waxseal_table::{Schema, Table, Tables};
 
+use crate::directories::plain;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ledger::{identity, last_move_of, set_last_move, set_node_identity};
 use crate::records::{NodeRow, NodeState};
@@ -101,7 +102,7 @@ impl Node {
     }
 
     fn of(row: &NodeRow, store: Result<Tables>) -> Result<Node> {
-        let (id, directory) = (row.id.clone(), PathBuf::from(&row.directory));
+        let (id, directory) = (row.id.clone(), plain(Path::new(&row.directory))?);
         Ok(Node { id, directory, state: row.state()?, store })
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::path::{Path, PathBuf, absolute};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use waxseal::env::{Env, lock};
 use waxseal::registry::{Field, Operation, Payload, Registry, Target};
 use waxseal_table::{Partitioning, Schema, Tables, Value};
 
+use crate::directories::{plain, whole};
 use crate::error::{Error, ErrorKind, Result};
 use crate::key_span::KeySpan;
 use crate::ledger::{KEYSPACE, Ledger};
@@ -146,20 +147,21 @@ impl Placement {
     /// [`open`](Placement::open) with other files, another clock or another source of random numbers, also for the
     /// stores of the nodes.
     pub fn open_in(directory: impl AsRef<Path>, env: &Env) -> Result<Placement> {
-        let ledger = Ledger::open(directory.as_ref(), env)?;
+        let directory = plain(directory.as_ref())?;
+        let ledger = Ledger::open(&directory, env)?;
         let registry = ledger.db().registry();
         register(&registry, Target::Keyspace(KEYSPACE.to_owned()), None)?;
         for operation in NODE_OPERATIONS {
             register(&registry, Target::Cluster, Some(operation))?;
         }
-        Placement::of(directory.as_ref(), ledger, env, false)
+        Placement::of(&directory, ledger, env, false)
     }
 
     /// Opens a placement for its [`status`](Placement::status), also beside the process that writes.
     pub fn open_read_only(directory: impl AsRef<Path>) -> Result<Placement> {
-        let env = Env::real();
-        let ledger = Ledger::open_read_only(directory.as_ref(), &env)?;
-        Placement::of(directory.as_ref(), ledger, &env, true)
+        let (directory, env) = (plain(directory.as_ref())?, Env::real());
+        let ledger = Ledger::open_read_only(&directory, &env)?;
+        Placement::of(&directory, ledger, &env, true)
     }
 
     fn of(directory: &Path, ledger: Ledger, env: &Env, is_read_only: bool) -> Result<Placement> {
@@ -202,11 +204,7 @@ impl Placement {
         if self.nodes().contains_key(id) {
             return Err(Error::of(ErrorKind::Exists, format!("node {id} exists")));
         }
-        let given = directory.as_ref();
-        let directory = absolute(given).ok().and_then(|path| path.to_str().map(str::to_owned));
-        let directory =
-            directory.ok_or_else(|| Error::invalid(format!("{given:?} is no Unicode name of a directory")))?;
-        let row = NodeRow::new(id, &directory, NodeState::Live);
+        let row = NodeRow::new(id, &whole(directory.as_ref())?, NodeState::Live);
         let node = Node::join(&row, &shared.ledger.id, &shared.env)?;
         for name in self.placed_tables()? {
             node.create_table(&name, &self.routes(&name)?.schema)?;

@@ -411,3 +411,24 @@ fn a_decommission_that_was_killed_at_any_step_is_continued() {
     println!("interrupted while the node was live, leaving, gone: {interrupted:?}");
     assert!(interrupted[1] > CRASHES / 2, "{interrupted:?}");
 }
+
+/// A name that ends in a slash, as shells complete it, is the name without it.
+#[test]
+fn nothing_is_put_inside_of_the_directory_of_a_store() {
+    let dir = tempfile::tempdir().unwrap();
+    let named = |name: &str| format!("{}/{name}/", dir.path().display());
+    let placement = Placement::open(named("placement")).unwrap();
+    for node in ["n1", "n2"] {
+        placement.add(node, named(node)).unwrap();
+    }
+    let table = placement.create_table(TABLE, books(), &Splits::Even(2)).unwrap();
+    table.insert(book(1)).unwrap();
+    assert_eq!(placement.decommission("n1").unwrap().archive, dir.path().join("placement.archive/n1"));
+    drop((table, placement));
+    for store in ["n1", "n2", "placement"] {
+        let mut entries = std::fs::read_dir(dir.path().join(store)).unwrap();
+        assert!(entries.all(|entry| entry.unwrap().file_type().unwrap().is_file()), "{store}");
+    }
+    std::fs::remove_dir_all(dir.path().join("n1")).unwrap();
+    assert_eq!(open(&dir).verify_decommission("n1").unwrap().problems, Vec::<String>::new());
+}
