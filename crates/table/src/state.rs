@@ -176,6 +176,8 @@ impl TableState {
         let locked = lock_all(states);
         let mut batch = session.batch();
         for (state, current) in states.iter().zip(&locked) {
+            // Families with records and without a schema are those of a table that damage has hit.
+            batch.delete_range(&state.rows, ..).delete_range(&state.indexes, ..);
             state.store.catalogue.remove(&mut batch, &current.layout.record)?;
             describe_table(&mut batch, &current.layout.record, Operation::TABLE_DROP);
         }

@@ -1,11 +1,11 @@
 //! The tables of a store: create, open, list and drop.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::{Arc, Weak};
 
 use waxseal::env::lock;
-use waxseal::{CfOptions, Db, Durability, Session, Snapshot};
+use waxseal::{CfOptions, ColumnFamily, Db, Durability, Session, Snapshot};
 
 use crate::catalogue::{Catalogue, indexes_family, rows_family, table_of_family};
 use crate::error::{Error, ErrorKind, Result};
@@ -165,7 +165,7 @@ impl Tables {
 
     /// Refuses a keyspace with the name of a column family: targets of the registry could not tell them apart.
     pub(crate) fn check_keyspace(&self, keyspace: &str) -> Result<()> {
-        let is_same = |family: &waxseal::ColumnFamily| family.name() == keyspace;
+        let is_same = |family: &ColumnFamily| family.name() == keyspace;
         match self.shared.db.column_families().iter().any(is_same) {
             true => Err(Error::invalid(format!("a column family has the name of the keyspace, {keyspace}"))),
             false => Ok(()),
@@ -253,6 +253,13 @@ impl Tables {
         Ok(self.shared.catalogue.tables(at)?.iter().map(|table| table.name.to_string()).collect())
     }
 
+    /// Returns the families of rows whose tables cannot be opened, because damage has lost their schemas. They keep their
+    /// rows. Restore the store from a backup, or read the records of the family, which docs/format-tables.md describes.
+    pub fn families_without_schema(&self) -> Result<Vec<String>> {
+        let found = tables_without_schema(&self.shared.db, &self.shared.catalogue)?;
+        Ok(found.into_iter().map(rows_family).collect())
+    }
+
     /// Drops a table and everything in it. Handles of the table fail afterwards, also at snapshots that were taken before.
     /// The drop is durable when the call returns. Errors: `NotFound`, `ReadOnly`.
     pub fn drop(&self, name: &str) -> Result<()> {
@@ -297,17 +304,29 @@ fn no_table() -> Error {
 }
 
 /// Drops the families of tables that the catalogue does not have: a crash came between two steps of a create or drop.
+/// Such families are empty. If one of them has records, damage has lost the schema of its table, and they stay.
 fn drop_leftovers(db: &Db, catalogue: &Catalogue) -> Result<()> {
     let last = catalogue.last_id()?;
-    for family in db.column_families() {
-        if let Some(id) = table_of_family(family.name())
-            && id <= last
-            && catalogue.record_bytes(id, None)?.is_none()
-        {
-            db.drop_described_family(family.name())?;
+    for id in tables_without_schema(db, catalogue)?.into_iter().filter(|id| *id <= last) {
+        let families = [rows_family(id), indexes_family(id)];
+        let own = |family: &ColumnFamily| families.iter().any(|name| name == family.name());
+        let found: Vec<ColumnFamily> = db.column_families().into_iter().filter(own).collect();
+        if found.iter().all(|family| matches!(family.is_empty(), Ok(true))) {
+            found.iter().try_for_each(|family| db.drop_described_family(family.name()))?;
         }
     }
     Ok(())
+}
+
+/// Returns the ids of the tables that have families and no schema.
+fn tables_without_schema(db: &Db, catalogue: &Catalogue) -> Result<BTreeSet<TableId>> {
+    let mut found = BTreeSet::new();
+    for id in db.column_families().iter().filter_map(|family| table_of_family(family.name())) {
+        if catalogue.record_bytes(id, None)?.is_none() {
+            found.insert(id);
+        }
+    }
+    Ok(found)
 }
 
 pub(crate) fn drop_families(session: &Session, db: &Db, id: TableId) -> Result<()> {

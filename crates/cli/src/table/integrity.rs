@@ -11,7 +11,7 @@ use crate::store::{open_to_change, open_to_read};
 use crate::text::{counted, escape};
 
 /// Runs a step for the named table, or for all tables. Among all tables, the step reports a failed table and continues with
-/// the next one; the exit code is that of the first failure.
+/// the next one; the exit code is that of the first failure. It also reports families whose tables are lost.
 fn each(
     tables: &Tables,
     name: Option<&str>,
@@ -34,6 +34,17 @@ fn each(
             done => done?,
         };
         first = if first == Exit::Ok { exit } else { first };
+    }
+    for family in tables.families_without_schema()? {
+        let message = format!(
+            "the family {family} has the rows of a table whose schema was lost, and keeps them: restore the store from a \
+             backup, or export the family"
+        );
+        let failure = Failure::new(Exit::Corruption, message);
+        output.flush()?;
+        eprintln!("waxseal: {failure}");
+        output.failure(&failure.with("family", family))?;
+        first = if first == Exit::Ok { Exit::Corruption } else { first };
     }
     Ok(first)
 }

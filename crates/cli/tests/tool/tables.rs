@@ -69,3 +69,20 @@ fn a_build_without_parquet_says_so() {
     }
     assert_eq!(tool.text(&["table", "export", "t.all"]), ROWS);
 }
+
+/// Damage has taken the records of a table in the catalogue.
+#[test]
+fn a_family_whose_schema_was_lost_is_named_and_kept() {
+    let tool = Tool::new();
+    tool.ok(&["table", "create", "t.people", "--partition-key=id:i32"]);
+    tool.ok(&["table", "insert", "t.people", "id=1"]);
+    for key in ["7400000001", "6e740070656f706c65"] {
+        tool.ok(&["--cf", "waxseal_tables", "--hex", "del", key]);
+    }
+    for verb in ["verify", "repair"] {
+        let output = tool.run(&["table", verb]);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(3) && error.contains("waxseal_tables-1-rows"), "{error}");
+    }
+    assert_eq!(tool.text(&["--cf", "waxseal_tables-1-rows", "--hex", "scan"]).lines().count(), 1);
+}

@@ -15,6 +15,7 @@ mod golden;
 mod index_damage;
 mod indexes;
 mod keyspaces;
+mod lost_schema;
 mod model;
 mod purge;
 mod rows;
