@@ -122,6 +122,11 @@ impl Alteration {
         self
     }
 
+    /// Returns the number of columns that the change may add.
+    pub(crate) fn added_columns(&self) -> usize {
+        self.0.iter().filter(|step| matches!(step, Step::Add { .. })).count()
+    }
+
     /// Returns the next version of a schema. Errors: `NotFound` and `Exists` for columns; `Invalid` for a change that
     /// is not possible.
     pub(crate) fn apply(&self, schema: &Schema, now_micros: i64) -> Result<Schema> {

@@ -199,6 +199,12 @@ impl Catalogue {
         Ok(())
     }
 
+    /// Adds the present record of a table to a batch, so that transactions that have read it conflict.
+    pub(crate) fn touch(&self, batch: &mut Batch, table: &TableRecord) -> Result<()> {
+        batch.put(self.writable()?, table_key(table.id), table.encode());
+        Ok(())
+    }
+
     /// Adds the removal of a table's name to a batch.
     pub(crate) fn remove_name(&self, batch: &mut Batch, name: &TableName) -> Result<()> {
         batch.delete(self.writable()?, name_key(name));

@@ -50,6 +50,8 @@ pub(crate) struct Layout {
     groups: Vec<GroupLayout>,
     /// The indexes that writes maintain, those over hidden columns included.
     pub(crate) indexes: Vec<IndexLayout>,
+    /// Names of columns that a change of the schema is about to add. No write makes a dynamic column of them.
+    pub(crate) reserved: Vec<String>,
 }
 
 /// An index and its columns.
@@ -163,7 +165,7 @@ impl Layout {
             IndexLayout { info: info.clone(), parts, columns }
         };
         let indexes = record.schema.indexes.iter().map(index_layout).collect();
-        Layout { parts, partition_parts, names, by_name, by_id, groups, indexes, record }
+        Layout { parts, partition_parts, names, by_name, by_id, groups, indexes, reserved: Vec::new(), record }
     }
 
     /// Returns the name of a column, shared with the rows that are read.
@@ -186,6 +188,16 @@ impl Layout {
             true => Err(Error::of(ErrorKind::NotFound, format!("column {name:?} was dropped"))),
             false if self.record.schema.has_dynamic_columns => Ok(()),
             false => Err(no_column(name)),
+        }
+    }
+
+    /// Fails unless a write may make a dynamic column of this name: with `NotFound`, and with `InUse` for a name that is
+    /// about to be a column's.
+    fn check_dynamic_name(&self, name: &str) -> Result<()> {
+        self.check_undefined(name)?;
+        match self.reserved.iter().any(|reserved| reserved == name) {
+            true => Err(Error::of(ErrorKind::InUse, format!("column {name:?} is being added: write it again then"))),
+            false => Ok(()),
         }
     }
 
@@ -399,7 +411,7 @@ impl Layout {
                 }
                 Some(index) => values[index] = Some(self.fitting(index, value)?),
                 None => {
-                    self.check_undefined(name)?;
+                    self.check_dynamic_name(name)?;
                     check_dynamic(name, value)?;
                     dynamic.push((name, value));
                 }
@@ -483,7 +495,10 @@ impl Layout {
                 set_column(records, self.group_key(&[], group), group, index, self.fitting(index, value)?);
             }
             None => {
-                self.check_undefined(name)?;
+                match value {
+                    Value::Null => self.check_undefined(name)?,
+                    _ => self.check_dynamic_name(name)?,
+                }
                 check_dynamic(name, value)?;
                 let content = match value {
                     Value::Null => ContentChange::Remove,
@@ -647,7 +662,7 @@ impl Layout {
     ) -> Result<()> {
         let (group, name) = split_suffix(suffix)?;
         if group == DYNAMIC {
-            // A column of the schema hides a dynamic one of its name, also while it is dropped.
+            // No row has both, but in stores of earlier builds. There the column of the schema hides the dynamic one.
             if selection.wants_name(name) && !self.by_name.contains_key(name) {
                 row.columns.push((name.into(), unpack_single(record)?));
             }

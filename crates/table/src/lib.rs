@@ -38,7 +38,7 @@
 //! arrow_rows                 rows as Arrow record batches
 //! purge, event_purge, certificate  purge of dropped columns and of events; the proof that no value is left
 //! select, indexes            reads of many rows; build and verify indexes
-//! passes                     passes over all rows
+//! passes, new_columns        passes over all rows; names and ids of new columns
 //! table                      writes and reads of single rows
 //! rows                       the rows of a select
 //! row_writer                 rows in a transaction of the store
@@ -91,6 +91,7 @@ mod key_values;
 mod keyspace;
 mod keyspaces;
 mod layout;
+mod new_columns;
 mod own_expiries;
 mod packed;
 mod passes;

@@ -13,6 +13,7 @@ use waxseal::{Batch, ColumnFamily, Db, Durability, Session, Snapshot, StoreId};
 use crate::catalogue::{Catalogue, indexes_family, rows_family};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::{describe_change, describe_table};
+use crate::index::IndexInfo;
 use crate::layout::Layout;
 use crate::row_functions::attach;
 use crate::schema::TableName;
@@ -64,6 +65,18 @@ pub(crate) struct TableState {
     current: RwLock<Arc<Prepared>>,
     /// Held by a purge of columns.
     pub(crate) purging: Mutex<()>,
+    /// Held by a change of the schema that adds names to a table with dynamic columns.
+    pub(crate) naming: Mutex<()>,
+}
+
+/// Names that are kept for columns until this is dropped.
+pub(crate) struct ReservedNames<'a>(&'a TableState);
+
+impl Drop for ReservedNames<'_> {
+    fn drop(&mut self) {
+        let mut current = self.0.current.write().unwrap_or_else(PoisonError::into_inner);
+        *current = Arc::new(Prepared::new(current.layout.record.clone(), &[]));
+    }
 }
 
 /// Locks the schemas of tables alone.
@@ -78,8 +91,11 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    fn new(table: TableRecord) -> Prepared {
-        Prepared { record: table.encode(), layout: Arc::new(Layout::new(table)) }
+    fn new(table: TableRecord, reserved: &[String]) -> Prepared {
+        let record = table.encode();
+        let mut layout = Layout::new(table);
+        layout.reserved = reserved.to_vec();
+        Prepared { record, layout: Arc::new(layout) }
     }
 }
 
@@ -91,11 +107,12 @@ impl TableState {
             found.ok_or_else(|| Error::corruption(format!("the family {name:?} of the table does not exist")))
         };
         let (rows, indexes) = (family(rows_family(table.id))?, family(indexes_family(table.id))?);
-        let (id, store, prepared) = (table.id, store.clone(), Prepared::new(table));
+        let (id, store, prepared) = (table.id, store.clone(), Prepared::new(table, &[]));
         if !store.db.is_read_only() {
             attach(&rows, &indexes, &prepared.layout)?;
         }
-        Ok(TableState { id, store, rows, indexes, current: RwLock::new(Arc::new(prepared)), purging: Mutex::default() })
+        let (current, purging, naming) = (RwLock::new(Arc::new(prepared)), Mutex::default(), Mutex::default());
+        Ok(TableState { id, store, rows, indexes, current, purging, naming })
     }
 
     /// Locks the schema for a write.
@@ -126,15 +143,38 @@ impl TableState {
                 batch.delete_range(&self.indexes, index.prefix()..index.end());
             }
         }
+        let known = &current.layout.record.schema.indexes;
+        let is_new = |index: &&IndexInfo| !known.iter().any(|own| own.id == index.id);
+        for index in next.schema.indexes.iter().filter(is_new) {
+            // The id is new, unless damage has lost the newest schema: an older one counts then.
+            if self.indexes.prefix(index.prefix()).next().is_some() {
+                batch.delete_range(&self.indexes, index.prefix()..index.end());
+            }
+        }
         store.catalogue.put(&mut batch, &next)?;
         describe_change(&mut batch, &current.layout.record, &next);
         batch.commit(Durability::Sync)?;
-        let prepared = Arc::new(Prepared::new(next));
+        let prepared = Arc::new(Prepared::new(next, &current.layout.reserved));
         *current = prepared.clone();
         drop(current);
         // If this fails, files lack a list of their columns, and a purge rewrites them.
         let _ = attach(&self.rows, &self.indexes, &prepared.layout);
         Ok(())
+    }
+
+    /// Keeps names for columns. From now on a write of a dynamic column of one of them fails with `InUse`, and so does the
+    /// commit of a transaction that has begun before, with `Conflict`.
+    pub(crate) fn reserve(&self, session: &Session, names: &[String]) -> Result<ReservedNames<'_>> {
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        let record = current.layout.record.clone();
+        if self.store.catalogue.record_bytes(self.id, None)?.is_none() {
+            return Err(Error::of(ErrorKind::NotFound, "the table was dropped"));
+        }
+        let mut batch = session.batch();
+        self.store.catalogue.touch(&mut batch, &record)?;
+        batch.describe_nothing().commit(Durability::Os)?;
+        *current = Arc::new(Prepared::new(record, names));
+        Ok(ReservedNames(self))
     }
 
     /// Moves tables into another keyspace while no write is under way, in one commit, to which `also` adds. The caller
@@ -156,7 +196,7 @@ impl TableState {
             catalogue.remove_name(&mut batch, &before.name)?;
             catalogue.put(&mut batch, &next)?;
             describe_change(&mut batch, before, &next);
-            moved.push(Arc::new(Prepared::new(next)));
+            moved.push(Arc::new(Prepared::new(next, &current.layout.reserved)));
         }
         also(&mut batch)?;
         batch.commit(Durability::Sync)?;

@@ -21,7 +21,6 @@ use crate::own_expiries::OwnExpiries;
 use crate::row::Row;
 use crate::row_writer::RowWriter;
 use crate::schema::Schema;
-use crate::schema_record::TableRecord;
 use crate::state::TableState;
 use crate::value::Value;
 use crate::write::{Expiries, RowOptions, delete_row, expiring, put_row};
@@ -85,7 +84,12 @@ impl Table {
     /// Changes the schema. Reads and writes go on: each call uses the old schema or the new one. The change is
     /// durable when the call returns. Rows are not rewritten.
     ///
-    /// Errors: `NotFound` and `Exists` for columns; `Invalid` for a change that is not possible. Nothing changes then.
+    /// A column of the schema and a dynamic one cannot have the same name. So in a table with dynamic columns, a change
+    /// that adds a column or renames one reads all rows first. Meanwhile a write of a dynamic column of the new name fails
+    /// with `InUse`. Other writes go on.
+    ///
+    /// Errors: `NotFound` and `Exists` for columns, and `Exists` if a row has a dynamic column of a new name; `Invalid` for
+    /// a change that is not possible. Nothing changes then.
     ///
     /// ```
     /// # fn main() -> waxseal_table::Result<()> {
@@ -101,13 +105,6 @@ impl Table {
     /// ```
     pub fn alter(&self, change: Alteration) -> Result<()> {
         self.try_alter(&change).map_err(|error| self.named(error))
-    }
-
-    pub(crate) fn try_alter(&self, change: &Alteration) -> Result<()> {
-        let now = i64::try_from(self.state.store.db.env().clock.wall_micros()).unwrap_or(i64::MAX);
-        let alter =
-            |record: &TableRecord| Ok(TableRecord { schema: change.apply(&record.schema, now)?, ..record.clone() });
-        self.state.change(&self.session, alter, |_, _, _| Ok(()))
     }
 
     /// Drops a column for a while: no read returns it any more, also not of rows that are written meanwhile, and

@@ -260,14 +260,26 @@ fn a_purged_column_leaves_no_value_and_its_name_is_free() {
 }
 
 #[test]
-fn a_column_of_the_schema_hides_a_dynamic_one() {
-    let schema = Schema::new().partition_key("key", ColumnType::I32).dynamic_columns();
+fn a_column_of_the_schema_hides_no_dynamic_one() {
+    let schema = Schema::new().partition_key("key", ColumnType::I32).column("name", ColumnType::Text).dynamic_columns();
     let table = memory().create("test.dynamic", schema).unwrap();
-    table.insert(Row::new().with("key", 1).with("label", "old")).unwrap();
-    table.alter(Alteration::new().add_column("label", ColumnType::I32)).unwrap();
-    assert_eq!(table.get(1).unwrap(), Some(Row::new().with("key", 1)));
-    assert!(table.update(1, Changes::new().set("label", 5)).unwrap());
-    assert_eq!(table.get(1).unwrap().unwrap().get("label"), Some(&Value::I32(5)));
+    let row = Row::new().with("key", 700).with("name", "n").with("label", "old");
+    (0..700).for_each(|key| table.insert(Row::new().with("key", key).with("other", "x")).unwrap());
+    table.insert(row.clone()).unwrap();
+    let add = || Alteration::new().add_column("note", ColumnType::I32).add_column("label", ColumnType::I32);
+    for change in
+        [add(), Alteration::new().rename_column("name", "label"), Alteration::new().rename_column("key", "label")]
+    {
+        let error = table.alter(change).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Exists);
+        assert!(error.to_string().contains("row (700) has a dynamic column \"label\""), "{error}");
+    }
+    assert_eq!((table.get(700).unwrap(), table.schema_version().unwrap()), (Some(row), 1));
+    table.update(700, Changes::new().remove("label")).unwrap();
+    table.alter(add()).unwrap();
+    assert!(table.update(700, Changes::new().set("label", 5)).unwrap());
+    assert_eq!(table.get(700).unwrap().unwrap().get("label"), Some(&Value::I32(5)));
+    table.update(0, Changes::new().set("later", "a dynamic column of another name")).unwrap();
 }
 
 #[test]
@@ -283,11 +295,11 @@ fn a_repeated_group_takes_no_name_of_a_column_that_can_be_restored() {
 }
 
 #[test]
-fn a_dropped_column_hides_a_dynamic_one_of_its_name_and_takes_no_values() {
+fn a_dropped_column_keeps_its_name_and_takes_no_values() {
     let tables = memory();
     let table = tables.create("corpus.volumes", volumes()).unwrap();
     let named = |name: &str| Row::new().with("volume", name);
-    table.insert(named("1").with("label", "dynamic")).unwrap();
+    table.insert(named("1")).unwrap();
     table.alter(Alteration::new().add_column("label", ColumnType::I32)).unwrap();
     table.update("1", Changes::new().set("label", 7)).unwrap();
     for _state in [ColumnState::Tentative(0), ColumnState::Purging] {
@@ -309,5 +321,7 @@ fn a_dropped_column_hides_a_dynamic_one_of_its_name_and_takes_no_values() {
         }
     }
     assert_eq!(table.purge_columns().unwrap().columns, ["label"]);
+    assert_eq!(table.get("1").unwrap(), Some(named("1")));
+    table.upsert(named("1").with("label", "dynamic")).unwrap();
     assert_eq!(table.get("1").unwrap(), Some(named("1").with("label", "dynamic")));
 }
