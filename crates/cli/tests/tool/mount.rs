@@ -314,7 +314,7 @@ fn files_change_through_the_mount() {
     symlink("moved/file", at("link")).unwrap();
     assert_eq!(fs::read_link(at("link")).unwrap(), Path::new("moved/file"));
     assert_eq!(fs::metadata(at("link")).unwrap().len(), 700_003);
-    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    let mode = Mode::from_raw_mode(0o600);
     rustix::fs::mknodat(CWD, at("fifo"), rustix::fs::FileType::Fifo, mode, 0).unwrap();
     assert!(fs::metadata(at("fifo")).unwrap().file_type().is_fifo());
     assert_eq!(errno(fs::hard_link(at("dir"), at("hard"))), Errno::PERM);
