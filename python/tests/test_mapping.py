@@ -455,6 +455,7 @@ def test_families_are_cleared_in_one_commit(db, tmp_path):
             family[b"a"] = b"1"
 
     filled()
+    db.sync()
     changes = db.changes_since(db.change_position(), durable=False)
     db.clear([users, orders])
     assert (len(db), len(users), len(orders)) == (1, 0, 0)
