@@ -5214,8 +5214,8 @@ int32_t waxseal_change_branch(const waxseal_db_t *db, waxseal_bytes_t **position
  *
  * Thread-safe. On success the caller owns `*changes` and frees it with `waxseal_changes_destroy`. Errors:
  * `WAXSEAL_OUT_OF_REACH` if the log is not kept that far back, or if the position lies in a history that was cut
- * before it; `WAXSEAL_INVALID` for text that is no position, for a position ahead of the store, and for an unknown
- * reach; `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
+ * before it; `WAXSEAL_INVALID` for text that is no position, for a position ahead of the store (unless it is open for
+ * reading only: it waits there for the writer's commits), and for an unknown reach; `WAXSEAL_IO`, `WAXSEAL_CLOSED`.
  */
 int32_t waxseal_changes_since(waxseal_db_t *db,
                               const uint8_t *position,

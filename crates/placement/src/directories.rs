@@ -1,4 +1,4 @@
-//! Names of the directories of stores, and of those beside them.
+//! Names of the directories of nodes, of their proofs and of the archives beside a placement.
 
 use std::path::{Path, PathBuf, absolute};
 

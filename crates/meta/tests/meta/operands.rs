@@ -185,13 +185,13 @@ fn operands_that_cannot_be_salvaged_are_lost_with_their_keys() {
     let family = db.family("default").unwrap();
     let meta = db.tables(&family).unwrap().last().unwrap().meta().clone();
     let without_table = sim.fork();
-    without_table.delete(&Path::new(DIR).join(StoreFileName::Table(meta.number).to_string())).unwrap();
+    without_table.delete(Path::new(DIR).join(StoreFileName::Table(meta.number).to_string())).unwrap();
     // No manifest.
     let without_manifest = sim.fork();
     for name in
         without_manifest.files(DIR).into_iter().filter(|name| name.starts_with("MANIFEST") || *name == "CURRENT")
     {
-        without_manifest.delete(&Path::new(DIR).join(name)).unwrap();
+        without_manifest.delete(Path::new(DIR).join(name)).unwrap();
     }
     for sim in [without_table, without_manifest] {
         let (saved, report) = salvaged(&sim, vec![mine.clone()]);
