@@ -13,7 +13,7 @@ fn a_plain_node_keeps_what_ingested_records_have() -> Result<()> {
     let db = Db::open(&store)?;
     let at = db.change_cursor("all")?.position()?;
     let cf = db.column_family("default")?;
-    let later = SystemTime::now() + Duration::from_secs(3600);
+    let later = SystemTime::UNIX_EPOCH + Duration::from_secs(4_000_000_000);
     let mut writer = TableWriter::create(&file, &cf)?;
     writer.put_with("a", "1", WriteOptions::new().label("source", "file"))?;
     writer.put_with("b", "2", WriteOptions::new().expires_at(later))?;
