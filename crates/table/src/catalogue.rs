@@ -33,7 +33,7 @@ const KEYSPACE: u8 = b'k';
 pub(crate) struct PurgedColumns {
     /// Purged from the files of this store.
     pub(crate) here: Vec<PurgedColumn>,
-    /// Purged from the files of other stores. The records came by a copy, and the files of this store may have values.
+    /// Purged from other stores alone. A copy brought the records, and the files of this store may have values.
     pub(crate) elsewhere: Vec<PurgedColumn>,
 }
 
@@ -244,8 +244,7 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Returns the columns that were purged from a table: from the files of this store, and from those of other stores
-    /// alone, each by their ids.
+    /// Returns the purged columns of a table.
     pub(crate) fn purged(&self, table: TableId) -> Result<PurgedColumns> {
         let mut prefix = vec![PURGED];
         put_id(&mut prefix, table);

@@ -191,8 +191,8 @@ impl Layout {
         }
     }
 
-    /// Fails unless a write may make a dynamic column of this name: with `NotFound`, and with `InUse` for a name that is
-    /// about to be a column's.
+    /// Fails unless a write may make a dynamic column of this name. Errors: those of `check_undefined`; `InUse` for the name
+    /// of a column that a change of the schema is adding.
     fn check_dynamic_name(&self, name: &str) -> Result<()> {
         self.check_undefined(name)?;
         match self.reserved.iter().any(|reserved| reserved == name) {

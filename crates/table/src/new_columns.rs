@@ -23,6 +23,7 @@ pub(crate) struct NewNames<'a> {
 impl Table {
     /// Changes the schema.
     pub(crate) fn try_alter(&self, change: &Alteration) -> Result<()> {
+        self.state.check_exists()?;
         let (now, first_id) = (self.now(), self.first_unused_id(change.added_columns())?);
         let alter = |record: &TableRecord| {
             let mut schema = record.schema.clone();

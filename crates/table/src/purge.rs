@@ -8,8 +8,8 @@
 //! the files that have one, through a compaction filter. When no file of the table has one, one commit removes the
 //! column from the schema and records it as purged. A crash leaves a purge that the next call continues.
 //!
-//! A purge is a matter of one store's files. The change feed carries its record and no removal of a value, so the record
-//! names the store. Any other store with the record purges its own files of the column.
+//! A purge concerns the files of one store. The change feed carries its record, and no removal of a value. So the record
+//! names the store, and another store with the record purges its own files.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -200,7 +200,7 @@ impl Table {
         };
         let is_known = |column: &PurgedColumn| layout.record.schema.columns.iter().any(|own| own.id == column.id);
         if !purged.iter().any(is_known) {
-            // The versions of the schema stay those of the store that this one is a copy of.
+            // The copy keeps the schema version of its source.
             let mut batch = self.session.batch();
             put(&mut batch)?;
             return Ok(batch.describe_nothing().commit(Durability::Sync)?);

@@ -69,7 +69,7 @@ pub(crate) struct TableState {
     pub(crate) naming: Mutex<()>,
 }
 
-/// Names that are kept for columns until this is dropped.
+/// Names that are reserved for columns until this value is dropped.
 pub(crate) struct ReservedNames<'a>(&'a TableState);
 
 impl Drop for ReservedNames<'_> {
@@ -121,6 +121,14 @@ impl TableState {
         Ok(self.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Fails with `NotFound` if the table was dropped.
+    pub(crate) fn check_exists(&self) -> Result<()> {
+        match self.store.catalogue.record_bytes(self.id, None)? {
+            Some(_) => Ok(()),
+            None => Err(Error::of(ErrorKind::NotFound, "the table was dropped")),
+        }
+    }
+
     /// Changes the table's record: commits the next version while no write is under way, and deletes the entries of
     /// indexes that it lacks. `also` adds to the commit; it gets the records before and after.
     pub(crate) fn change(
@@ -131,9 +139,7 @@ impl TableState {
     ) -> Result<()> {
         let store = &self.store;
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-        if store.catalogue.record_bytes(self.id, None)?.is_none() {
-            return Err(Error::of(ErrorKind::NotFound, "the table was dropped"));
-        }
+        self.check_exists()?;
         let next = next(&current.layout.record)?;
         let mut batch = session.batch();
         batch.describe_nothing();
@@ -162,14 +168,12 @@ impl TableState {
         Ok(())
     }
 
-    /// Keeps names for columns. From now on a write of a dynamic column of one of them fails with `InUse`, and so does the
-    /// commit of a transaction that has begun before, with `Conflict`.
+    /// Reserves names for columns: writes of dynamic columns with these names fail with `InUse`. Transactions that have read
+    /// the schema before fail with `Conflict`.
     pub(crate) fn reserve(&self, session: &Session, names: &[String]) -> Result<ReservedNames<'_>> {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         let record = current.layout.record.clone();
-        if self.store.catalogue.record_bytes(self.id, None)?.is_none() {
-            return Err(Error::of(ErrorKind::NotFound, "the table was dropped"));
-        }
+        self.check_exists()?;
         let mut batch = session.batch();
         self.store.catalogue.touch(&mut batch, &record)?;
         batch.describe_nothing().commit(Durability::Os)?;

@@ -64,10 +64,7 @@ impl Table {
 
     /// Fails with `NotFound` if the table was dropped.
     pub fn check(&self) -> Result<()> {
-        match self.state.store.catalogue.record_bytes(self.state.id, None)? {
-            Some(_) => Ok(()),
-            None => Err(self.named(Error::of(ErrorKind::NotFound, "the table was dropped"))),
-        }
+        self.state.check_exists().map_err(|error| self.named(error))
     }
 
     /// Returns the version of the present schema. Errors: as for [`schema`](Table::schema).
