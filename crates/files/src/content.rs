@@ -187,6 +187,11 @@ impl ChunkSink {
         Ok(())
     }
 
+    /// Returns the number above those of all chunks.
+    pub(crate) fn count(&self) -> u32 {
+        self.count
+    }
+
     /// Returns the content and its digest.
     pub(crate) fn finish(self) -> (Content, Digest) {
         let chunks = Chunks { id: self.id, chunk_bytes: self.chunk_bytes, holes: self.holes };

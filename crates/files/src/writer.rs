@@ -16,7 +16,7 @@ use crate::metadata::{FileKind, Metadata, SetAttributes};
 use crate::namespace::{insert_xattr, of_path};
 use crate::path::FilePath;
 use crate::reclaim::Pin;
-use crate::records::{ContentId, reclaim_key, reclaim_value};
+use crate::records::{ContentId, chunk_key, reclaim_key, reclaim_value};
 use crate::snapshot::Snapshot;
 use crate::store::Files;
 use crate::swap::NewFile;
@@ -172,20 +172,39 @@ struct Stream {
     begun: Begun,
 }
 
+/// Most chunks that a writer deletes one by one when the device is full.
+const MOST_DELETED: u32 = 65_536;
+
 /// A content with a reclaim record. It is deleted when this is dropped, unless an entry names it.
 struct Begun {
     fs: Files,
     id: ContentId,
     is_named: bool,
+    /// The number above those of all chunks, when the writer has failed or is complete.
+    chunks: u32,
     /// A step failed because the device is full.
     is_out_of_space: bool,
-    pin: Option<Pin>,
+    _pin: Pin,
 }
 
 impl Begun {
     /// Notes that an entry names the content.
     fn end(mut self) {
         self.is_named = true;
+    }
+
+    /// Deletes the chunks, and flushes. The flush drops chunks that are deleted one by one, and the value files go with
+    /// the memtable. A store that ends before that may find no room to recover its log.
+    fn give_back(&self) -> Result<()> {
+        let families = &self.fs.families;
+        let mut batch = families.batch();
+        for number in 0..self.chunks {
+            batch.delete(&families.chunks, chunk_key(self.id, number));
+        }
+        batch.delete(&families.chunks, reclaim_key(self.id));
+        families.commit(batch)?;
+        let _ = families.db.flush(); // without room the store flushes later
+        Ok(())
     }
 }
 
@@ -196,12 +215,8 @@ impl Drop for Begun {
         if self.is_named || !is_recorded() {
             return;
         }
-        self.fs.shared.reclaimer.add([(self.id, u32::MAX)]);
-        if self.is_out_of_space {
-            // The value files go with the memtable that holds the deleted chunks. A store that is closed or killed with
-            // them may find no room to recover its log. An error leaves them to the worker.
-            self.pin = None;
-            let _ = self.fs.reclaim().and_then(|_| Ok(self.fs.families.db.flush()?));
+        if !self.is_out_of_space || self.chunks > MOST_DELETED || self.give_back().is_err() {
+            self.fs.shared.reclaimer.add([(self.id, u32::MAX)]);
         }
     }
 }
@@ -224,6 +239,7 @@ impl Writer {
         let outcome = step(self);
         self.has_failed = outcome.is_err();
         if let (Err(error), Some(stream)) = (&outcome, &mut self.stream) {
+            stream.begun.chunks = stream.sink.count();
             stream.begun.is_out_of_space = error.kind() == ErrorKind::NoSpace;
         }
         outcome
@@ -367,10 +383,11 @@ impl Writer {
                 let (content, digest) = sink.finish();
                 (content, digest, None)
             }
-            Some(Stream { mut sink, begun }) => {
+            Some(Stream { mut sink, mut begun }) => {
                 if !rest.is_empty() {
                     sink.push(families, batch, rest)?;
                 }
+                begun.chunks = sink.count();
                 let (content, digest) = sink.finish();
                 (content, digest, Some(begun))
             }
@@ -476,8 +493,8 @@ fn stream_of<'a>(
         None => {
             let id = fs.shared.ids.next(&fs.families)?;
             batch.put(&fs.families.chunks, reclaim_key(id), reclaim_value(u32::MAX));
-            let pin = Some(fs.shared.reclaimer.pin(id));
-            let begun = Begun { fs: fs.clone(), id, is_named: false, is_out_of_space: false, pin };
+            let (fs, _pin) = (fs.clone(), fs.shared.reclaimer.pin(id));
+            let begun = Begun { fs, id, is_named: false, chunks: 0, is_out_of_space: false, _pin };
             Stream { sink: ChunkSink::new(id, chunk_bytes), begun }
         }
     };

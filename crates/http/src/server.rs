@@ -297,6 +297,8 @@ async fn serve(stream: Box<dyn Stream>, router: Router, patience: Patience, mut 
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
     use tokio::io::AsyncReadExt;
 
@@ -308,22 +310,26 @@ mod tests {
 
     /// Serves a client as `silent_client` does. The listener may have a loopback address.
     fn client_of(files: &FileStore, request: &str, is_loopback: bool) -> String {
+        let service = Service {
+            files: files.clone(),
+            access: Access::Token("token".to_owned()),
+            is_loopback,
+            patience: Some(BRIEF),
+            counters: Arc::default(),
+            listener: None,
+        };
+        client_at(service, request)
+    }
+
+    const BRIEF: Duration = Duration::from_millis(100);
+
+    /// Serves a client of a service as `silent_client` does.
+    fn client_at(service: Service, request: &str) -> String {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let (mut client, server) = tokio::io::duplex(4096);
             client.write_all(request.as_bytes()).await.unwrap();
-            let brief = Duration::from_millis(100);
-            let patience = Patience { head: brief, body: Some(brief) };
-            let access = Access::Token("token".to_owned());
-            let (files, patience_of_body) = (files.clone(), Some(brief));
-            let service = Service {
-                files,
-                access,
-                is_loopback,
-                patience: patience_of_body,
-                counters: Arc::default(),
-                listener: None,
-            };
+            let patience = Patience { head: BRIEF, body: service.patience };
             let (_stop, stopped) = watch::channel(false);
             serve(Box::new(server), router(service), patience, stopped).await;
             let mut response = Vec::new();
@@ -407,6 +413,52 @@ mod tests {
         }
         let names: Vec<_> = files.list("").unwrap().map(|entry| entry.unwrap().name).collect();
         assert_eq!(names, [&b"f?v=1"[..], b"file", b"g"]);
+    }
+
+    #[derive(Debug, Default)]
+    struct Changes(Mutex<Vec<String>>);
+
+    impl ChangeListener for Changes {
+        fn entry_changed(&self, path: &[u8]) {
+            self.0.lock().unwrap().push(String::from_utf8_lossy(path).into_owned());
+        }
+
+        fn tree_removed(&self, path: &[u8]) {
+            self.0.lock().unwrap().push(format!("{} and below", String::from_utf8_lossy(path)));
+        }
+    }
+
+    #[test]
+    fn a_listener_learns_of_every_change() {
+        let files = FileStore::open(&waxseal::Db::memory().unwrap(), "files").unwrap();
+        let changes = Arc::new(Changes::default());
+        for (line, headers, expected) in [
+            ("GET /", "", &[][..]),
+            ("MKCOL /dir", "", &["dir"]),
+            ("PUT /dir/a", "", &["dir/a"]),
+            ("PUT /link", "waxseal-kind: link\r\n", &["link"]),
+            ("POST /dir/a", "", &["dir/a"]),
+            ("PATCH /dir/a", "waxseal-mode: 600\r\n", &["dir/a"]),
+            ("COPY /dir/a", "destination: /b\r\n", &["b"]),
+            ("MOVE /b", "destination: /c\r\n", &["b", "c"]),
+            ("DELETE /c", "", &["c"]),
+            ("DELETE /dir", "depth: infinity\r\n", &["dir and below"]),
+        ] {
+            let listener: Arc<dyn ChangeListener> = changes.clone();
+            let service = Service {
+                files: files.clone(),
+                access: Access::Owner,
+                is_loopback: false,
+                patience: Some(BRIEF),
+                counters: Arc::default(),
+                listener: Some(listener),
+            };
+            let head = format!("{line} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{headers}");
+            let body = if line.starts_with('P') && !line.starts_with("PATCH") { "x" } else { "" };
+            let response = client_at(service, &format!("{head}content-length: {}\r\n\r\n{body}", body.len()));
+            assert!(response.starts_with("HTTP/1.1 20"), "{line}: {response}");
+            assert_eq!(std::mem::take(&mut *changes.0.lock().unwrap()), expected, "{line}");
+        }
     }
 
     #[test]

@@ -27,14 +27,8 @@ pub(crate) fn mount(args: &Args, mount: &MountArgs, output: &mut Output) -> Resu
         let message = format!("{} and the store {} overlap", directory.display(), store.display());
         return Err(Failure::usage(message).explain("mount it at a directory beside the store"));
     }
-    match std::fs::metadata(directory) {
-        Ok(found) if !found.is_dir() => {
-            return Err(Failure::usage(format!("{} is no directory", directory.display())));
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Err(Failure::not_found(format!("{}: {error}", directory.display())));
-        }
-        _ => {} // also one whose mount has lost its process
+    if std::fs::metadata(directory).is_ok_and(|found| !found.is_dir()) {
+        return Err(Failure::usage(format!("{} is no directory", directory.display())));
     }
     let files = open_files(args, &store, if *read_only { Access::Read } else { Access::Change })?;
     let db = files.db().clone();

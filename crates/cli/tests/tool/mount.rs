@@ -145,7 +145,7 @@ fn a_file_is_not_mounted_over() {
     let tool = Tool::new();
     tool.with_files(|files| files.sync().unwrap());
     fs::write(tool.path("file"), "of the user").unwrap();
-    for (place, code) in [("file", 1), ("absent", 2), ("store", 1)] {
+    for (place, code) in [("file", 1), ("absent", 4), ("store", 1)] {
         assert_eq!(tool.code(&["mount", &tool.local("store"), &tool.local(place)]), code, "{place}");
     }
     assert_eq!(fs::read(tool.path("file")).unwrap(), b"of the user");

@@ -1,6 +1,8 @@
 //! Access by inode number.
 
-use waxseal_files::{ErrorKind, FileKind, Inodes, OpenOptions, ROOT_INODE, RenameMode, SetAttributes, XattrMode};
+use waxseal_files::{
+    ErrorKind, FileKind, InodePlace, Inodes, OpenOptions, ROOT_INODE, RenameMode, SetAttributes, XattrMode,
+};
 
 use crate::store::{fails, memory};
 
@@ -189,4 +191,29 @@ fn a_removed_file_is_known_while_it_is_open() {
     assert_eq!(inodes.path(open.inode()).unwrap(), b"moved");
     inodes.set_attributes(open.inode(), &SetAttributes::new().mode(0o640)).unwrap();
     assert_eq!(fs.stat("moved").unwrap().mode, 0o640);
+}
+
+/// Changes beside the table are noted by path: moved entries keep their numbers, with everything below them.
+#[test]
+fn changes_beside_the_table_are_noted() {
+    let fs = memory();
+    fs.create_dir_all("dir/sub").unwrap();
+    fs.write("dir/sub/file", "content").unwrap();
+    let inodes = Inodes::new(&fs);
+    let dir = inodes.lookup(ROOT_INODE, "dir").unwrap().inode;
+    let sub = inodes.lookup(dir, "sub").unwrap().inode;
+    let file = inodes.lookup(sub, "file").unwrap().inode;
+    fs.rename("dir", "moved").unwrap();
+    fails(inodes.path(file), ErrorKind::NotFound);
+    let place = |parent, name: &str, inode| InodePlace { parent, name: name.as_bytes().to_vec(), inode };
+    assert_eq!(inodes.note_change("dir").unwrap(), place(ROOT_INODE, "dir", None));
+    assert_eq!(inodes.note_change("moved/").unwrap(), place(ROOT_INODE, "moved", Some(dir)));
+    assert_eq!(inodes.path(file).unwrap(), b"moved/sub/file");
+    fs.remove_tree("moved").unwrap();
+    let mut below = inodes.known_below("moved").unwrap();
+    below.sort_by_key(|place| place.inode);
+    assert_eq!(below, [place(dir, "sub", Some(sub)), place(sub, "file", Some(file))]);
+    assert_eq!(inodes.known_below("dir").unwrap(), []);
+    fails(inodes.note_change(""), ErrorKind::Busy);
+    fails(inodes.note_change("moved/sub"), ErrorKind::NotFound);
 }
