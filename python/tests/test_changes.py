@@ -159,3 +159,18 @@ def test_cursors_survive_and_read_only_stores_follow(path):
         assert [c.key for c in changes] == [b"b"]
         with pytest.raises(waxseal.ReadOnlyError):
             reader.change_cursor("own")
+
+
+def test_a_change_that_expires_after_the_year_9999_is_returned(path):
+    with waxseal.open(path) as db:
+        at = db.change_cursor("copy").position
+        ages = db.create_family("ages", default_ttl=timedelta(days=366 * 9000))
+        db[b"1"], ages[b"2"], db[b"3"] = b"v", b"v", b"v"
+        db.sync()
+        first, second, third = db.changes_since(at)
+        assert (first.key, second.key, third.key) == (b"1", b"2", b"3")
+        assert (first.expires, first.expires_micros) == (None, None)
+        last = datetime.max.replace(tzinfo=timezone.utc)
+        assert second.expires == last
+        assert second.expires_micros > (last - datetime(1970, 1, 1, tzinfo=timezone.utc)) // timedelta(microseconds=1)
+        assert db.put_with(b"4", b"v", expires=second.expires) is None  # a time that a put takes

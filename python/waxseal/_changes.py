@@ -6,11 +6,12 @@ import ctypes as C
 import json
 import math
 import threading
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Dict, Iterator, Optional, Union
 
 from . import _abi, _c
 from ._errors import InvalidArgument
+from ._times import moment_of
 
 if TYPE_CHECKING:
     from ._handles import Handles
@@ -26,15 +27,14 @@ _OPERATIONS = {
     _abi.WAXSEAL_CHANGE_DROP_FAMILY: "drop_family",
 }
 _WITHOUT_END = (1 << 64) - 1
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class Change:
     """One change of a commit."""
 
     __slots__ = (
-        "seqno", "family", "order", "operation", "key", "value", "ends_commit", "seal", "session", "expires", "_reader",
-        "_number", "family_id",
+        "seqno", "family", "order", "operation", "key", "value", "ends_commit", "seal", "session", "expires",
+        "expires_micros", "_reader", "_number", "family_id",
     )  # fmt: skip
 
     #: The position in the commit order. The rows of an ingestion share one.
@@ -56,8 +56,10 @@ class Change:
     seal: Optional[bytes]
     #: The number of the session that wrote it, if the write was watched.
     session: Optional[int]
-    #: The time at which the value expires.
+    #: The time at which the value expires; the last time of a `datetime` if that is later than the year 9999.
     expires: Optional[datetime]
+    #: The same in microseconds since 1970, exact for every time.
+    expires_micros: Optional[int]
 
     def __init__(self, found: Any, reader: Changes, number: int) -> None:
         """Created by a reader."""
@@ -69,8 +71,8 @@ class Change:
         self.ends_commit = found.ends_commit
         self.seal = bytes(found.seal.bytes) if found.has_seal else None
         self.session = found.session or None
-        micros = found.expires_micros
-        self.expires = _EPOCH + timedelta(microseconds=micros) if micros else None
+        self.expires_micros = found.expires_micros or None
+        self.expires = moment_of(found.expires_micros) if found.expires_micros else None
         self._reader, self._number = reader, number
 
     def __repr__(self) -> str:

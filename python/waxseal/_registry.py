@@ -9,12 +9,13 @@ from __future__ import annotations
 import ctypes as C
 import warnings
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 from . import _abi, _c, _options
 from ._care import text_of
 from ._map import range_of
+from ._times import EPOCH, moment_of
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -40,7 +41,6 @@ _VALUES = {
     "hash": _abi.WAXSEAL_VALUES_HASH,
 }
 _LIES = {_abi.WAXSEAL_LIES_IN_MEMORY: "memory", _abi.WAXSEAL_LIES_IN_TABLE: "table"}
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROSECOND = timedelta(microseconds=1)
 #: Default number of events per page of a query.
 _PAGE = 1000
@@ -122,17 +122,12 @@ class Explanation:
     lineage: List[Event]
 
 
-def moment_of(micros: int) -> datetime:
-    """Converts microseconds to a datetime."""
-    return _EPOCH + timedelta(microseconds=micros)
-
-
 def micros_of(moment: Moment) -> int:
     """Converts a time to microseconds, negative before 1970."""
     if isinstance(moment, datetime):
         if moment.tzinfo is None:
             raise ValueError("a moment without a time zone could be any: say tzinfo, as in datetime.now(timezone.utc)")
-        return (moment - _EPOCH) // _MICROSECOND
+        return (moment - EPOCH) // _MICROSECOND
     return _options.size(moment, "moment")
 
 

@@ -8,8 +8,8 @@ from datetime import datetime, timezone
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Union
 
 from . import _abi, _c
-from ._registry import moment_of
 from ._row_values import ColumnType, Kept, array_of, column_type, kept_slice
+from ._times import moment_of
 
 
 _ROLES = {

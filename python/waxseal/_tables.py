@@ -11,7 +11,8 @@ from . import _abi, _c
 from ._care import text_of
 from ._errors import VERDICTS
 from ._handles import Handles
-from ._registry import fields_of, moment_of
+from ._registry import fields_of
+from ._times import moment_of
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

@@ -44,13 +44,13 @@ from . import _abi, _c, _row_arrow
 from ._arrow import stream_of
 from ._errors import BusyError, ConflictError
 from ._options import durability as durability_number
-from ._registry import moment_of
 from ._row_conditions import ColumnName, Condition, column, filter_of
 from ._row_schema import Column, Index, Layout, Schema, c_index, field_types, layout_of, names_of, schema_of
 from ._row_values import EMPTY, Empty, Json, Kept, column_type, kept_slice, slice_of, value_list
 from ._rows import Row, cells_of, options_of, range_of, read_row, typed
 from ._sealed import Expires
 from ._store import DB, Session
+from ._times import moment_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -6,7 +6,7 @@ from datetime import timedelta
 import waxseal
 
 MICROSECOND = timedelta(microseconds=1)
-EPOCH = waxseal._registry._EPOCH
+EPOCH = waxseal._times.EPOCH
 
 
 def kept(options):
