@@ -5,6 +5,7 @@ import gc
 import itertools
 import os
 import signal
+import sys
 import threading
 import time
 
@@ -12,6 +13,7 @@ import pytest
 
 import waxseal
 from waxseal import _abi, _interrupt
+from waxseal.tables import Tables
 
 #: A call that goes on for this long after its signal has not heard it.
 PATIENCE = 20.0
@@ -228,3 +230,132 @@ def test_another_thread_is_not_interrupted(store, alarm):
             pass
     worker.join()
     assert found[0] and not found[0].cancelled
+
+
+def interrupted(call, place):
+    """Calls a function. The exception of a signal handler is raised at the given place of those at which CPython runs
+    handlers: where a function of Python begins, and after a function of C. Raises it, or returns the result if there are
+    fewer places."""
+    left = itertools.count(place, -1)
+
+    def profile(frame, event, _argument):
+        in_finalizer = "__del__" in (frame.f_code.co_name, frame.f_back.f_code.co_name)  # its exception would be lost
+        if event in ("call", "c_return") and not in_finalizer and next(left) == 0:
+            raise Rang
+
+    sys.setprofile(profile)
+    try:
+        return call()
+    finally:
+        sys.setprofile(None)
+
+
+def test_a_signal_loses_no_change_and_leaves_no_reader_in_use(path):
+    with waxseal.open(path) as db:
+        at = db.change_cursor("copy").position
+        with db.batch() as batch:
+            for n in range(500):
+                batch[b"%03d" % n] = b"v"
+        db.sync()
+        changes, history = db.changes_since(at), at.split(":")[0]
+        before = int(at.split(":")[1])
+        for place in itertools.count(1):
+            try:
+                change = interrupted(lambda: changes.next(0), place)
+                is_done = True
+            except Rang:
+                # The position is that of the last change that was returned: another reader goes on there.
+                assert changes.position == f"{history}:{before}", place
+                with db.changes_since(changes.position) as other:
+                    following = next(other)
+                change = changes.next(0)
+                assert change.key == following.key, place
+                is_done = False
+            assert (change.key, change.seqno) == (b"%03d" % (place - 1), before + 1), place
+            before = change.seqno
+            if is_done:
+                break
+        assert place > 10
+        assert len(list(changes)) == 500 - place
+
+
+def test_a_signal_during_an_open_leaves_the_store_unlocked(path):
+    for place in itertools.count(1, 3):
+        try:
+            interrupted(lambda: waxseal.open(path), place).close()
+            break
+        except Rang:
+            pass
+        with waxseal.open(path) as db:
+            db[b"key"] = b"value"
+    assert place > 10
+
+
+def entries(db, _transaction):
+    return db.iter_meta(waxseal.LABELS)
+
+
+def own_rows(_db, transaction):
+    return transaction.iterator()
+
+
+def table_rows(db, _transaction):
+    return iter(Tables(db).table("t.books").select(prefix=("a",)))
+
+
+def file_entries(db, _transaction):
+    return iter(db.files("f").list(b"/"))
+
+
+def rows(db, _transaction):
+    return db.iterator()
+
+
+@pytest.mark.parametrize("make", [entries, own_rows, table_rows, file_entries, rows])
+def test_a_signal_loses_no_step_of_an_iterator(path, make):
+    with waxseal.open(path) as db:
+        columns = {"author": "text", "year": "i32"}
+        books = Tables(db).create("t.books", columns, partition_key="author", clustering="year")
+        files = db.files("f")
+        for n in range(5):
+            db.put_with(b"%d" % n, b"v", labels={"a": "b"})
+            books.insert({"author": "a", "year": n})
+            files.write(b"/%d" % n, b"content")
+        with db.transaction() as transaction:
+            expected = list(make(db, transaction))
+            assert len(expected) == 5
+            for place in itertools.count(1):
+                items, found, is_interrupted = make(db, transaction), [], False
+                while len(found) < 5:
+                    try:
+                        found.append(interrupted(items.__next__, place))
+                    except Rang:
+                        is_interrupted = True
+                        found.append(next(items))
+                assert next(items, None) is None
+                assert found == expected, place
+                if not is_interrupted:
+                    break
+            assert place > 5 or make is rows  # the native backend has no place inside a step
+
+
+@pytest.mark.parametrize("take", [waxseal.DB.pop_first, waxseal.DB.pop_last])
+def test_a_signal_loses_no_popped_row(path, take):
+    with waxseal.open(path) as db:
+        for place in itertools.count(1):
+            db.put_many((b"%d" % n, b"v") for n in range(3))
+            found = []
+            while True:
+                try:
+                    row = interrupted(lambda: take(db), place)
+                    is_interrupted = False
+                except Rang:
+                    row = take(db)
+                    is_interrupted = True
+                if row is None:
+                    break
+                found.append(row[0])
+            assert sorted(found) == [b"0", b"1", b"2"], place
+            if not is_interrupted:
+                break
+        assert place > 10

@@ -37,17 +37,12 @@ def function(name: str) -> Any:
 
 def call(name: str, *arguments: Any, make: MakeError = make_error) -> int:
     """Calls a function whose last parameter is the error. Returns a nonnegative status; raises for a negative one."""
-    status = _called(name, *arguments, make=make)
-    _interrupt.raise_taken()
-    return status
-
-
-def _called(name: str, *arguments: Any, make: MakeError) -> int:
     error = C.c_void_p()
     status = _interrupt.guarded(_library, function(name), *arguments, C.byref(error))
     if status < 0:
         failed = failure(status, error, make)
         raise _interrupt.taken() or failed
+    _interrupt.raise_taken()
     return status
 
 
@@ -139,12 +134,23 @@ def encoded(text: object, what: str) -> bytes:
         raise make_error(INVALID, f"{what} has a lone surrogate at {error.start}, which is no character") from None
 
 
-def taken(handle: C.c_void_p) -> bytes:
+def content(name: str, *arguments: Any, make: MakeError = make_error) -> Optional[bytes]:
+    """Calls a function whose last parameters are the place for a bytes object, and the error. Returns the content; None
+    if the function has made none."""
+    owned = made(name, *arguments, destroy="waxseal_bytes_destroy", make=make)
+    return content_of(owned) if owned.handle else None
+
+
+def content_at(owned: Owned) -> bytes:
+    """Returns a copy of the content of a bytes object."""
+    return bytes_of(function("waxseal_bytes_slice")(owned.handle))
+
+
+def content_of(owned: Owned) -> bytes:
     """Returns the content of a bytes object, and destroys the object."""
-    try:
-        return bytes_of(function("waxseal_bytes_slice")(handle))
-    finally:
-        function("waxseal_bytes_destroy")(handle)
+    content = content_at(owned)
+    owned.end()
+    return content
 
 
 #: Number of forks between the process that loaded the package first and this process.
@@ -158,29 +164,39 @@ def forked() -> None:
 
 
 class Owned:
-    """A handle that is destroyed with this object, at most once."""
+    """A handle that is destroyed with this object, at most once.
 
-    __slots__ = ("handle", "_born", "_destroy", "__weakref__")
+    The object exists before the library's call that makes the handle, which writes it into `place`. So the handle has
+    an owner even if a signal handler raises when that call returns.
+    """
 
-    def __init__(self, handle: Optional[int], destroy: str) -> None:
-        self.handle = handle or 0
+    __slots__ = ("place", "_born", "_destroy", "__weakref__")
+
+    def __init__(self, destroy: str) -> None:
+        self.place = C.c_void_p()
         self._born = _forks
         self._destroy: Callable[[int], int] = function(destroy)
 
+    @property
+    def handle(self) -> int:
+        """The handle; 0 if there is none, or none any more."""
+        return self.place.value or 0
+
     def end(self) -> None:
         """Destroys the handle now."""
-        handle, self.handle = self.handle, 0
+        handle, self.place.value = self.place.value, None
         if handle and self._born == _forks:
             self._destroy(handle)
 
     def __del__(self) -> None:
-        self.end()
+        try:
+            self.end()
+        except AttributeError:
+            pass  # a signal handler raised before `__init__` did anything
 
 
 def made(name: str, *arguments: Any, destroy: str, make: MakeError = make_error) -> Owned:
     """Calls a function that creates an object: its last parameters are the place for the handle, and the error."""
-    handle = C.c_void_p()
-    _called(name, *arguments, C.byref(handle), make=make)
-    owned = Owned(handle.value, destroy)
-    _interrupt.raise_taken()
+    owned = Owned(destroy)
+    call(name, *arguments, C.byref(owned.place), make=make)
     return owned

@@ -97,8 +97,11 @@ class Changes(Iterator[Change]):
         self._handles = handles
         self._changes = changes
         self._returned = 0
+        #: The last change of the library, lent until its next call. Its seqno is 0 once the change was handed out.
+        self._found = _abi.waxseal_change_t()
         self._is_closed = False
-        # A change is lent until the next call: no other thread may make one before it was copied.
+        #: True while a thread reads: no other one may read before a lent change was copied. Set with the lock.
+        self._is_used = False
         self._lock = threading.Lock()
 
     def __enter__(self) -> Changes:
@@ -140,29 +143,45 @@ class Changes(Iterator[Change]):
     def position(self) -> str:
         """The position after the last change that was returned. A reader that is opened there goes on with the next one,
         also in the middle of a commit."""
-        return self._handles.text("waxseal_changes_position", self._changes.handle)
+        text = self._handles.text("waxseal_changes_position", self._changes.handle)
+        if not self._found.seqno:
+            return text
+        history, _, seqno = text.rpartition(":")  # the library has passed a change that was not handed out
+        return f"{history}:{min(int(seqno), self._found.seqno - 1)}"
 
     def close(self) -> None:
         """Ends the reader, which then keeps no log. If another thread waits for a change, the reader ends with the wait."""
         self._is_closed = True
-        if self._lock.acquire(blocking=False):
-            try:
+        self._end_unused()
+
+    def _end_unused(self) -> None:
+        with self._lock:
+            if not self._is_used:
+                self._found.seqno = 0  # its key and value end with the reader
                 self._changes.end()
-            finally:
-                self._lock.release()
 
     def _next(self, micros: int) -> Optional[Change]:
-        if not self._lock.acquire(blocking=False):
-            raise InvalidArgument("another thread uses this reader of changes")
+        # A signal handler may raise after every call, and between a `with` and its lock it may not. A change that was
+        # lent before stays in `_found`, for the next call.
+        is_ours = False
         try:
-            found = _abi.waxseal_change_t()
-            self._returned += 1
-            status = self._handles.call("waxseal_changes_next", self._changes.handle, micros, C.byref(found))
-            return None if status == _abi.WAXSEAL_NOT_FOUND else Change(found, self, self._returned)
+            with self._lock:
+                if self._is_used:
+                    raise InvalidArgument("another thread uses this reader of changes")
+                is_ours = self._is_used = True
+            self._handles.store.check()  # a store that was closed meanwhile has ended the lent change
+            if not self._found.seqno:
+                self._returned += 1
+                self._handles.call("waxseal_changes_next", self._changes.handle, micros, C.byref(self._found))
+            change = Change(self._found, self, self._returned) if self._found.seqno else None
+            # No call follows until the return: the caller gets the change.
+            self._found.seqno = 0
+            return change
         finally:
-            if self._is_closed:
-                self._changes.end()
-            self._lock.release()
+            if is_ours:
+                self._is_used = False
+                if self._is_closed:
+                    self._end_unused()
 
 
 class ChangeCursor:
@@ -267,9 +286,8 @@ def change_cursors(handles: Handles) -> Dict[str, str]:
 
 
 def _position(handles: Handles, name: str) -> Optional[str]:
-    found = C.c_void_p()
-    status = handles.call(name, handles.db, C.byref(found))
-    return None if status == _abi.WAXSEAL_NOT_FOUND else _c.taken(found).decode()
+    found = handles.optional_content(name, handles.db)
+    return None if found is None else found.decode()
 
 
 def _micros(timeout: object) -> int:

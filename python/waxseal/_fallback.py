@@ -9,14 +9,15 @@ from __future__ import annotations
 import ctypes as C
 import sys
 import threading
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Iterable, Iterator, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional, Tuple, TypeVar
 
 from . import _abi, _c, _options
-from ._errors import BUSY, CLOSED, MakeError
+from ._errors import BUSY, CLOSED, Error, MakeError
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+T = TypeVar("T")
 
 _SHORT = 4096
 _FIRST_ROWS = 16
@@ -185,9 +186,7 @@ class Reader(_Open):
         if status == _abi.WAXSEAL_NOT_FOUND:
             return None
         # The value is longer than the buffer, or in a file: read it once, whatever its length.
-        value = C.c_void_p()
-        status = self._store.call("waxseal_get", *which, C.byref(value))
-        return None if status == _abi.WAXSEAL_NOT_FOUND else _c.taken(value)
+        return _c.content("waxseal_get", *which, make=self._store.make)
 
 
 class Keyspace(Reader):
@@ -398,6 +397,8 @@ class Rows(_Open):
     _include_value: bool
     _skip: int
     _window: List[Tuple[bytes, bytes]]
+    #: The row, or None for the end, that a thread has read in a direction and that its call has not returned.
+    _unclaimed: Dict[Tuple[int, bool], Optional[Tuple[bytes, bytes]]]
     _way: bool
     _at: int
     _place: Tuple[int, bytes]
@@ -453,28 +454,24 @@ class Rows(_Open):
     def seek(self, target: object) -> None:
         """Moves before the first row whose key is not less than `target`, within the bounds."""
         key = _c.lent(target, "key")
-        with self._alone():
-            self.check()
-            self._stand((_BEFORE, key))
+        self._alone(lambda: self._stand_open((_BEFORE, key)))
 
     def seek_to_start(self) -> None:
         """Moves before the first row."""
-        with self._alone():
-            self.check()
-            self._stand((_START, b""))
+        self._alone(lambda: self._stand_open((_START, b"")))
 
     def seek_to_stop(self) -> None:
         """Moves behind the last row."""
-        with self._alone():
-            self.check()
-            self._stand((_END, b""))
+        self._alone(lambda: self._stand_open((_END, b"")))
 
     def close(self) -> None:
         """Closes the iterator and releases its view. A second call does nothing."""
-        with self._alone():
-            if self._iter is not None:
-                self._iter.end()
-                self._iter = None
+        self._alone(self._end)
+
+    def _end(self) -> None:
+        if self._iter is not None:
+            self._iter.end()
+            self._iter = None
 
     def check(self) -> None:
         """Raises if the iterator or its store is closed."""
@@ -492,38 +489,50 @@ class Rows(_Open):
     def __exit__(self, exc_type: Any = None, exc_value: Any = None, traceback: Any = None) -> Any:
         self.close()
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _alone(self, run: Callable[[], T]) -> T:
         """Excludes other threads, and code that the garbage collector runs on this thread in the middle of a move."""
         with self._lock:
             if self._busy:
                 raise self._store.error(BUSY, "the iterator is being moved on this very thread")
             self._busy = True
             try:
-                yield
+                return run()
             finally:
                 self._busy = False
+
+    def _stand_open(self, place: Tuple[int, bytes]) -> None:
+        self.check()
+        self._stand(place)
 
     def _stand(self, place: Tuple[int, bytes]) -> None:
         """Clears the window and sets the position."""
         self._window = []
+        self._unclaimed = {}
         self._way = True
         self._at = 0
         self._place = place
         self._portion = _FIRST_ROWS
 
     def _moved(self, on: bool) -> Any:
-        with self._alone():
-            self.check()
-            row = self._step(on)
-            if row is None and self._fetch(on):
-                row = self._step(on)
+        me = threading.get_ident(), on
+        self._alone(lambda: self._read(me))
+        row = self._unclaimed[me]
+        del self._unclaimed[me]  # no call follows until the return: the caller gets the row
         if row is None:
             raise StopIteration
         key, value = row[0][self._skip :], row[1]
         if self._include_key:
             return (key, value) if self._include_value else key
         return value if self._include_value else None
+
+    def _read(self, me: Tuple[int, bool]) -> None:
+        """Reads the next row of a thread in a direction, unless a signal handler ended the call that read it."""
+        self.check()
+        if me not in self._unclaimed:
+            row = self._step(me[1])
+            if row is None and self._fetch(me[1]):
+                row = self._step(me[1])
+            self._unclaimed[me] = row
 
     def _step(self, on: bool) -> Optional[Tuple[bytes, bytes]]:
         """Takes one step within the window."""
@@ -543,13 +552,20 @@ class Rows(_Open):
             place = (_BEHIND if on else _BEFORE, self._window[0][0])
         else:
             place = self._place
-        self._place = (_ITSELF, b"")  # after damage too: the next step continues behind it
-        self._window, self._at = [], 0
-        window = self._rows_from(place, on)
+        try:
+            window = self._rows_from(place, on)
+        except Error:  # the next step continues behind the damage
+            self._window, self._at, self._place = [], 0, (_ITSELF, b"")
+            raise
+        except BaseException:  # of a signal handler: the library may have moved, and the next step fetches again
+            if self._window and place[0] == _ITSELF:
+                place = (_BEHIND if on else _BEFORE, self._window[-1][0])
+            self._window, self._at, self._place = [], 0, place
+            raise
         if not window:
-            self._place = (_END, b"") if on else (_START, b"")
+            self._window, self._at, self._place = [], 0, (_END, b"") if on else (_START, b"")
             return False
-        self._window, self._way, self._at = window, on, 0
+        self._window, self._way, self._at, self._place = window, on, 0, (_ITSELF, b"")
         return True
 
     def _rows_from(self, place: Tuple[int, bytes], on: bool) -> List[Tuple[bytes, bytes]]:

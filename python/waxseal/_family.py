@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes as C
 import json
+import threading
 from datetime import timedelta
 from typing import (
     TYPE_CHECKING,
@@ -164,10 +165,13 @@ class Family(ReadableFamily, Writable):
     """A sorted mapping of a store, from bytes to bytes."""
 
     _name: str
+    #: Places for the row of a pop by the function and the thread; empty unless a call did not return its row.
+    _popped: Dict[Tuple[str, int], Tuple[_c.Owned, _c.Owned]]
 
     def __new__(cls, handles: Handles, family: _c.Owned, name: str) -> Self:
         self: Self = super().__new__(cls, handles.store, family.handle, handles.db)
         self._handles = handles
+        self._popped = {}
         self._family = family
         self._name = name
         return self
@@ -339,7 +343,8 @@ class Family(ReadableFamily, Writable):
     def pop_first(self, durability: Optional[str] = None) -> Optional[Tuple[bytes, bytes]]:
         """Removes the first row in key order and returns it, atomically; None if there is no row. Each row is returned
         to one caller, so that a family with keys in the order of their arrival is a queue. Raises CorruptionError if
-        damage precedes the first readable row."""
+        damage precedes the first readable row. If a signal handler raises after the row was removed, the thread's next
+        such call of this object returns it."""
         return self._pop("waxseal_pop_first", durability)
 
     def pop_last(self, durability: Optional[str] = None) -> Optional[Tuple[bytes, bytes]]:
@@ -347,9 +352,16 @@ class Family(ReadableFamily, Writable):
         return self._pop("waxseal_pop_last", durability)
 
     def _pop(self, call: str, durability: Optional[str]) -> Optional[Tuple[bytes, bytes]]:
-        options, key, value = write_options(self._handles, durability), C.c_void_p(), C.c_void_p()
-        status = self._handles.call(call, self._family.handle, options.handle, C.byref(key), C.byref(value))
-        return None if status == _abi.WAXSEAL_NOT_FOUND else (_c.taken(key), _c.taken(value))
+        place = call, threading.get_ident()
+        if place not in self._popped:
+            self._popped[place] = _c.Owned("waxseal_bytes_destroy"), _c.Owned("waxseal_bytes_destroy")
+        key, value = self._popped[place]
+        if not key.handle:  # otherwise a signal handler ended the call that removed the row
+            options, places = write_options(self._handles, durability), (C.byref(key.place), C.byref(value.place))
+            self._handles.call(call, self._family.handle, options.handle, *places)
+        row = (_c.content_at(key), _c.content_at(value)) if key.handle else None
+        del self._popped[place]  # no call follows until the return: the caller gets the row
+        return row
 
     @overload
     def pop(self, key: Buffer, /) -> bytes: ...

@@ -18,6 +18,7 @@ from ._errors import FileError, exclusive_error, file_error
 from ._family import encoded_name
 from ._handles import Handles
 from ._options import durability as durability_number
+from ._steps import LentItems
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer, Self
@@ -103,9 +104,9 @@ class _Files:
             raise
 
     def _content(self, name: str, path: Optional[bytes], *arguments: Any) -> bytes:
-        handle = C.c_void_p()
-        self._call(name, path, *arguments, C.byref(handle))
-        return _c.taken(handle)
+        owned = _c.Owned("waxseal_bytes_destroy")
+        self._call(name, path, *arguments, C.byref(owned.place))
+        return _c.content_of(owned)
 
 
 class FileStore(_Files):
@@ -161,9 +162,9 @@ class FileStore(_Files):
         return self._entries("waxseal_files_find", os.fsencode(path), (wanted, len(wanted)))
 
     def _entries(self, name: str, path: bytes, more: Tuple[Any, ...]) -> Iterator[Tuple[bytes, FileInfo]]:
-        handle = C.c_void_p()
-        self._call(name, path, None, path, len(path), *more, C.byref(handle))
-        return _Entries(self._handles, _c.Owned(handle.value, "waxseal_file_list_destroy"))
+        listed = _c.Owned("waxseal_file_list_destroy")
+        self._call(name, path, None, path, len(path), *more, C.byref(listed.place))
+        return LentItems(self._handles, "waxseal_file_list_next", listed, (_abi.waxseal_file_entry_t,), _entry)
 
     def read(self, path: FilePath) -> bytes:
         """Returns the content of a file as it was committed last. Every byte is verified."""
@@ -295,17 +296,17 @@ class FileStore(_Files):
         """Opens a file for reads and writes at positions; `mode` is "r", "r+", "w", "a" or "x"."""
         if mode not in _FLAGS:
             raise ValueError(f"the mode is one of {', '.join(map(repr, _FLAGS))}, not {mode!r}")
-        data, handle = os.fsencode(path), C.c_void_p()
+        data, opened = os.fsencode(path), _c.Owned("waxseal_file_destroy")
         flags = _FLAGS[mode]
-        self._call("waxseal_file_open", data, None, data, len(data), flags, _attributes(), C.byref(handle))
-        return OpenFile(self._handles, _c.Owned(handle.value, "waxseal_file_destroy"), data, mode != "r")
+        self._call("waxseal_file_open", data, None, data, len(data), flags, _attributes(), C.byref(opened.place))
+        return OpenFile(self._handles, opened, data, mode != "r")
 
     def writer(self, path: FilePath, *, exclusive: bool = False) -> FileWriter:
         """Begins to write a whole file from a stream. If `exclusive` is true, the end raises `FileExistsError` for a
         path that exists."""
-        data, handle = os.fsencode(path), C.c_void_p()
-        self._call("waxseal_file_writer_create", data, data, len(data), _attributes(), C.byref(handle))
-        writer = FileWriter(self._handles, _c.Owned(handle.value, "waxseal_file_writer_destroy"), data)
+        data, made = os.fsencode(path), _c.Owned("waxseal_file_writer_destroy")
+        self._call("waxseal_file_writer_create", data, data, len(data), _attributes(), C.byref(made.place))
+        writer = FileWriter(self._handles, made, data)
         if exclusive:
             writer._only_if_absent()
         return writer
@@ -330,19 +331,8 @@ class FileStore(_Files):
         self._call(name, data, data, len(data), *arguments)
 
 
-class _Entries(Iterator[Tuple[bytes, FileInfo]]):
-    """Entries of a tree. A damaged entry raises `CorruptionError`, and the next step continues behind it, which a
-    generator could not do."""
-
-    def __init__(self, handles: Handles, owned: _c.Owned) -> None:
-        self._handles = handles
-        self._owned = owned
-
-    def __next__(self) -> Tuple[bytes, FileInfo]:
-        entry = _abi.waxseal_file_entry_t()
-        if self._handles.call("waxseal_file_list_next", self._owned.handle, C.byref(entry)) != _abi.WAXSEAL_OK:
-            raise StopIteration
-        return _c.bytes_of(entry.name), _info(entry.info)
+def _entry(entry: Any) -> Tuple[bytes, FileInfo]:
+    return _c.bytes_of(entry.name), _info(entry.info)
 
 
 class OpenFile(_Files):

@@ -92,9 +92,12 @@ class Handles:
 
     def content(self, name: str, *arguments: Any) -> bytes:
         """Calls a function that returns bytes."""
-        handle = C.c_void_p()
-        self.call(name, *arguments, C.byref(handle))
-        return _c.taken(handle)
+        return self.optional_content(name, *arguments) or b""
+
+    def optional_content(self, name: str, *arguments: Any) -> Optional[bytes]:
+        """Calls a function that returns bytes, or nothing."""
+        self.store.check()
+        return _c.content(name, *arguments, make=self.make)
 
     def text(self, name: str, *arguments: Any) -> str:
         """Calls a function that returns a text."""

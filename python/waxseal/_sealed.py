@@ -8,6 +8,7 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Union
 
 from . import _abi, _c, _options
+from ._steps import LentItems
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -100,35 +101,35 @@ def seal_from(seal: object) -> Any:
 def get_record(handles: Handles, family: int, snapshot: int, key: object) -> Optional[Record]:
     """Returns a value with its seal."""
     data = _c.lent(key, "key")
-    value, seal, seqno = C.c_void_p(), _abi.waxseal_seal_t(), C.c_uint64()
-    places = C.byref(value), C.byref(seal), C.byref(seqno)
+    value, seal, seqno = _c.Owned("waxseal_bytes_destroy"), _abi.waxseal_seal_t(), C.c_uint64()
+    places = C.byref(value.place), C.byref(seal), C.byref(seqno)
     status = handles.call("waxseal_get_sealed", family, snapshot, data, len(data), *places)
     if status == _abi.WAXSEAL_NOT_FOUND:
         return None
-    return Record(_c.taken(value), bytes(seal.bytes), seqno.value)
+    return Record(_c.content_of(value), bytes(seal.bytes), seqno.value)
 
 
 def get_entry(handles: Handles, family: int, snapshot: int, key: object, provider: int) -> Optional[Entry]:
     """Returns a provider's entry for a key."""
     data = _c.lent(key, "key")
-    held, version, checked = C.c_void_p(), C.c_uint8(), C.c_int32()
-    places = C.byref(held), C.byref(version), C.byref(checked)
+    held, version, checked = _c.Owned("waxseal_bytes_destroy"), C.c_uint8(), C.c_int32()
+    places = C.byref(held.place), C.byref(version), C.byref(checked)
     number = provider_number(provider)
     status = handles.call("waxseal_get_meta", family, snapshot, data, len(data), number, *places)
     if status == _abi.WAXSEAL_NOT_FOUND:
         return None
-    return Entry(_c.taken(held), version.value, _CHECKED.get(checked.value, "not"))
+    return Entry(_c.content_of(held), version.value, _CHECKED.get(checked.value, "not"))
 
 
 def entries_of(handles: Handles, iterator: _c.Owned) -> Iterator[Tuple[bytes, Entry]]:
-    """Yields the entries of an iterator over entries."""
-    key, entry = _abi.waxseal_slice_t(), _abi.waxseal_entry_t()
-    while True:
-        status = handles.call("waxseal_meta_iter_next", iterator.handle, C.byref(key), C.byref(entry))
-        if status == _abi.WAXSEAL_NOT_FOUND:
-            return
+    """Returns the entries of an iterator over entries."""
+
+    def copied(key: Any, entry: Any) -> Tuple[bytes, Entry]:
         checked = _CHECKED.get(entry.checked, "not")
-        yield _c.bytes_of(key), Entry(_c.bytes_of(entry.bytes), entry.version, checked)
+        return _c.bytes_of(key), Entry(_c.bytes_of(entry.bytes), entry.version, checked)
+
+    kinds = (_abi.waxseal_slice_t, _abi.waxseal_entry_t)
+    return LentItems(handles, "waxseal_meta_iter_next", iterator, kinds, copied)
 
 
 def provider_number(provider: object) -> int:

@@ -459,9 +459,8 @@ class DB(Family, Asker, Transacting, ChangeFeed):
     def recovery(self) -> Recovery:
         """Returns the result of the log's recovery at the open: the replayed commits, and the bytes cut from its torn
         end."""
-        found, aside = _abi.waxseal_recovery_t(), C.c_void_p()
-        self._handles.call("waxseal_recovery", self._handles.db, C.byref(found), C.byref(aside))
-        name = _c.taken(aside).decode("utf-8", "replace")
+        found = _abi.waxseal_recovery_t()
+        name = self._handles.text("waxseal_recovery", self._handles.db, C.byref(found))
         cut_at = None if found.cut_at == (1 << 64) - 1 else found.cut_at
         missing, unsynced = found.acknowledged_bytes_missing, bool(found.may_lack_unsynced)
         return Recovery(found.commits, found.cut_bytes, cut_at, name or None, missing, unsynced, found.lost_values)
@@ -500,9 +499,8 @@ class Session(Asker, Transacting):
     @property
     def authenticated(self) -> Optional[str]:
         """The authentication method; None for an unauthenticated session."""
-        how = C.c_void_p()
-        status = self._handles.call("waxseal_session_authenticated", self._owned.handle, C.byref(how))
-        return None if status == _abi.WAXSEAL_NOT_FOUND else _c.taken(how).decode("utf-8", "replace")
+        how = self._handles.optional_content("waxseal_session_authenticated", self._owned.handle)
+        return None if how is None else how.decode("utf-8", "replace")
 
     def close(self) -> None:
         """Records the end of the session: writes an event if `Session.Close` of `engine:session` is registered, and has
@@ -583,8 +581,18 @@ def open_store(
     if replaces and path is not None:
         _try_out(opening)
         destroy_store(path, make_error)
-    options = opening.options.handle
     handle = C.c_void_p()
+    try:
+        _open_into(handle, path, mode, opening, error_if_exists)
+        return DB(Handles(handle.value or 0, opening), path, mode)
+    except BaseException:  # of a signal handler: the store must not stay locked
+        _c.function("waxseal_close")(handle, None)
+        raise
+
+
+def _open_into(handle: C.c_void_p, path: Optional[str], mode: str, opening: Opening, error_if_exists: bool) -> None:
+    """Opens a store, and writes its handle into a place."""
+    options = opening.options.handle
     if path is None:
         _c.call("waxseal_open_memory", options, C.byref(handle), make=opening.make)
     else:
@@ -599,9 +607,7 @@ def open_store(
                 raise no_store(error, path) from None
             raise
         if mode != "r" and _c.call("waxseal_is_read_only", handle, make=opening.make) == _abi.WAXSEAL_OK:
-            _c.call("waxseal_close", handle, make=opening.make)
             raise no_room(make_error, path)
-    return DB(Handles(handle.value or 0, opening), path, mode)
 
 
 def no_room(make_error: MakeError, path: str) -> Exception:
@@ -641,8 +647,10 @@ def at_path(path: Path, make: MakeError = make_error) -> MakeError:
 def _try_out(opening: Opening) -> None:
     """Raises if the engine refuses the options: opens a store in memory with them, which replaces no store on disk."""
     handle = C.c_void_p()
-    _c.call("waxseal_open_memory", opening.options.handle, C.byref(handle), make=opening.make)
-    _c.call("waxseal_close", handle, make=opening.make)
+    try:
+        _c.call("waxseal_open_memory", opening.options.handle, C.byref(handle), make=opening.make)
+    finally:
+        _c.function("waxseal_close")(handle, None)
 
 
 def destroy_store(path: str, make_error: MakeError = make_error) -> None:

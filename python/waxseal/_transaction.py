@@ -12,6 +12,7 @@ from ._handles import Handles
 from ._map import bounds, range_of
 from ._options import durability as durability_number
 from ._sealed import Expires, write_options
+from ._steps import LentItems
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer, Self
@@ -123,10 +124,11 @@ class Transaction:
         return self._rows(rows, step, bool(include_key), bool(include_value))
 
     def _rows(self, rows: _c.Owned, step: str, has_key: bool, has_value: bool) -> Iterator[Any]:
-        row = _abi.waxseal_row_t()
-        while self._handles.call(step, rows.handle, C.byref(row)) == _abi.WAXSEAL_OK:
+        def copied(row: Any) -> Any:
             key, value = _c.bytes_of(row.key), _c.bytes_of(row.value) if has_value else b""
-            yield (key, value) if has_key and has_value else key if has_key else value if has_value else None
+            return (key, value) if has_key and has_value else key if has_key else value if has_value else None
+
+        return LentItems(self._handles, step, rows, (_abi.waxseal_row_t,), copied)
 
     def __iter__(self) -> Iterator[bytes]:
         return self.iterator(include_value=False)
@@ -233,9 +235,9 @@ class Transaction:
         return self._handles.call(name, self._open_handle(), self._at(family), *arguments)
 
     def _value(self, name: str, key: Buffer, family: Optional[Family]) -> Optional[bytes]:
-        data, value = _c.lent(key, "key"), C.c_void_p()
-        status = self._call(name, family, data, len(data), C.byref(value))
-        return None if status == _abi.WAXSEAL_NOT_FOUND else _c.taken(value)
+        data, value = _c.lent(key, "key"), _c.Owned("waxseal_bytes_destroy")
+        status = self._call(name, family, data, len(data), C.byref(value.place))
+        return None if status == _abi.WAXSEAL_NOT_FOUND else _c.content_of(value)
 
 
 class Transacting:

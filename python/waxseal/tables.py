@@ -49,6 +49,7 @@ from ._row_schema import Column, Index, Layout, Schema, c_index, field_types, la
 from ._row_values import EMPTY, Empty, Json, Kept, column_type, kept_slice, slice_of, value_list
 from ._rows import Row, cells_of, options_of, range_of, read_row, typed
 from ._sealed import Expires
+from ._steps import LentItems
 from ._store import DB, Session
 from ._times import moment_of
 
@@ -826,16 +827,12 @@ class Select(Generic[R]):
         if not self._options.limit:
             raise ValueError("a page has a limit")
         kept: Kept = []
-        layout, rows, position = self._table._current(self._options.snapshot), C.c_void_p(), C.c_void_p()
+        layout = self._table._current(self._options.snapshot)
         select, made = self._c(layout, kept), self._maker(layout)
-        try:
-            self._table._call("waxseal_table_page", C.byref(select), C.byref(rows), C.byref(position))
-        finally:  # a signal that ends the call leaves both to be destroyed
-            owned = _c.Owned(rows.value, "waxseal_table_rows_destroy")
-            behind = _c.Owned(position.value, "waxseal_bytes_destroy")
-        after = _c.bytes_of(_c.function("waxseal_bytes_slice")(behind.handle)) if behind.handle else None
-        behind.end()
-        return Page(list(_Rows(self._table._handles, owned, made)), after)
+        rows, position = _c.Owned("waxseal_table_rows_destroy"), _c.Owned("waxseal_bytes_destroy")
+        self._table._call("waxseal_table_page", C.byref(select), C.byref(rows.place), C.byref(position.place))
+        after = _c.content_of(position) if position.handle else None
+        return Page(list(_Rows(self._table._handles, rows, made)), after)
 
     def pages(self, rows: int) -> Iterator[List[R]]:
         """Reads the rows in lists of at most `rows`, each at its own moment. The limit counts the rows of all lists."""
@@ -925,37 +922,32 @@ class _Rows(Generic[R]):
 
     def __init__(self, handles: Handles, rows: _c.Owned, made: Callable[[Row], R]) -> None:
         self._handles = handles
-        self._owned: Optional[_c.Owned] = rows
+        kinds = (_abi.waxseal_cells_t,)
+        self._rows = LentItems(handles, "waxseal_table_rows_next", rows, kinds, lambda lent: read_row(lent))
         self._made = made
         self._lock, self._busy = threading.RLock(), False
+        #: The row that a thread has read and that its call has not returned.
+        self._unclaimed: Dict[int, Row] = {}
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> R:
         self._handles.store.check()
+        me = threading.get_ident()
         with self._lock:
             if self._busy:  # a finalizer or the handler of a signal, on the thread that advances
                 raise self._handles.store_error(_abi.WAXSEAL_BUSY, "the iterator is being moved on this very thread")
             self._busy = True
             try:
-                row = self._read()
+                if me not in self._unclaimed:  # otherwise a signal handler ended the call that read it
+                    row = self._rows._found()
+                    self._unclaimed[me], self._rows._lent = row, None
             finally:
                 self._busy = False
-        if row is None:
-            raise StopIteration
-        return self._made(row)
-
-    def _read(self) -> Optional[Row]:
-        """Returns a copy of the next row; None at the end."""
-        if self._owned is None:
-            return None
-        lent = _abi.waxseal_cells_t()
-        if self._handles.call("waxseal_table_rows_next", self._owned.handle, C.byref(lent)) == _abi.WAXSEAL_OK:
-            return read_row(lent)
-        self._owned.end()
-        self._owned = None
-        return None
+        found = self._made(self._unclaimed[me])
+        del self._unclaimed[me]  # no call follows until the return: the caller gets the row
+        return found
 
 
 class Transaction:
