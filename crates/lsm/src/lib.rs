@@ -11,7 +11,7 @@
 //! version, merge                              pictures of the levels; many cursors as one
 //! values                                      where large values live
 //! wal, memtable, sst                          the three places where a record lives
-//! batch, frame, record, pointer, order, cursor, codec, checksum, header, identity, names, format_level, options, option_list, policy, prefetch, prefix_extractor, sampler, error, seam, expiry, lost_range, deleted_runs, range_delete, range_index, sorted_heads, merge_operator, compaction_filter, table_property, ledger, left_files, descriptors, interrupt, key_text, zstd, planted, inject
+//! batch, frame, record, pointer, order, cursor, codec, checksum, header, identity, names, format_level, options, option_list, policy, prefetch, prefix_extractor, sampler, error, seam, expiry, lost_range, deleted_runs, range_delete, range_index, seqno_list, sorted_heads, merge_operator, compaction_filter, table_property, ledger, left_files, descriptors, interrupt, key_text, zstd, planted, inject
 //! env                                         files, time, randomness, threads
 //! ```
 //!
@@ -59,6 +59,7 @@ pub mod read;
 pub mod record;
 mod sampler;
 pub mod seam;
+mod seqno_list;
 mod sorted_heads;
 pub mod sst;
 pub mod table_property;

@@ -10,11 +10,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use rpds::ListSync;
-
 use crate::order::Order;
 use crate::range_delete::RangeDelete;
 use crate::record::{MAX_SEQNO, Seqno};
+use crate::seqno_list::SeqnoList;
 use crate::sorted_heads::SortedHeads;
 
 /// Maximum number of fragments in a chunk.
@@ -50,8 +49,8 @@ impl Chunk {
 struct Fragment {
     /// `None`: before all keys.
     start: Option<Arc<[u8]>>,
-    /// The seqnos of the range deletes that hold the fragment, newest first.
-    seqnos: ListSync<Seqno>,
+    /// The seqnos of the range deletes that hold the fragment.
+    seqnos: SeqnoList,
 }
 
 impl Fragment {
@@ -68,7 +67,7 @@ pub struct RangeFragment<'a> {
     pub start: Option<&'a [u8]>,
     /// The first key after it; `None`: after all keys.
     pub end: Option<&'a [u8]>,
-    seqnos: &'a ListSync<Seqno>,
+    seqnos: &'a SeqnoList,
 }
 
 /// A fragment's place in an index.
@@ -89,19 +88,14 @@ impl RangeFragment<'_> {
 
     /// Returns the seqno of the newest range delete that a reader at `seqno` sees; 0 if it sees none.
     pub fn newest(&self, seqno: Seqno) -> Seqno {
-        newest(self.seqnos, seqno)
+        self.seqnos.newest(seqno)
     }
-}
-
-#[inline]
-fn newest(seqnos: &ListSync<Seqno>, at: Seqno) -> Seqno {
-    seqnos.iter().copied().find(|seqno| *seqno <= at).unwrap_or(0)
 }
 
 impl RangeIndex {
     /// Creates an empty index.
     pub fn new(order: Order) -> RangeIndex {
-        RangeIndex::of(order, [vec![Fragment { start: None, seqnos: ListSync::new_sync() }]])
+        RangeIndex::of(order, [vec![Fragment { start: None, seqnos: SeqnoList::default() }]])
     }
 
     fn of(order: Order, chunks: impl IntoIterator<Item = Vec<Fragment>>) -> RangeIndex {
@@ -148,7 +142,7 @@ impl RangeIndex {
             }
             kept.sort_unstable();
             kept.dedup();
-            let seqnos = kept.into_iter().fold(ListSync::new_sync(), |list, seqno| list.push_front(seqno));
+            let seqnos = kept.into_iter().collect();
             if fragments.last().is_none_or(|before: &Fragment| before.seqnos != seqnos) {
                 fragments.push(Fragment { start: start.map(Arc::from), seqnos });
             }
@@ -171,7 +165,7 @@ impl RangeIndex {
             let last = if chunk == to.chunk { to.at } else { self.chunks[chunk].fragments.len() };
             if first < last {
                 for fragment in &mut Arc::make_mut(&mut self.chunks[chunk]).fragments[first..last] {
-                    fragment.seqnos.push_front_mut(range.seqno);
+                    fragment.seqnos.push(range.seqno);
                 }
                 touched += last - first;
             }
@@ -190,13 +184,13 @@ impl RangeIndex {
     #[inline(never)]
     pub fn newest_over(&self, key: &[u8], seqno: Seqno) -> Seqno {
         let FragmentPlace { chunk, at } = self.find(key);
-        newest(&self.chunks[chunk].fragments[at].seqnos, seqno)
+        self.chunks[chunk].fragments[at].seqnos.newest(seqno)
     }
 
     /// Returns the seqno of the oldest range delete that holds a key and is newer than `seqno`.
     pub fn oldest_above(&self, key: &[u8], seqno: Seqno) -> Option<Seqno> {
         let FragmentPlace { chunk, at } = self.find(key);
-        self.chunks[chunk].fragments[at].seqnos.iter().copied().take_while(|newer| *newer > seqno).last()
+        self.chunks[chunk].fragments[at].seqnos.oldest_above(seqno)
     }
 
     /// Returns the fragment that holds a key, and notes its place. It looks first at the place of the previous call with
@@ -353,7 +347,11 @@ mod tests {
         let built = RangeIndex::build(&Order::bytewise(), ranges.iter(), &[]);
         assert_eq!(built.chunks.iter().map(|chunk| chunk.fragments.len()).sum::<usize>(), 2);
         assert!(
-            built.chunks.iter().flat_map(|chunk| chunk.fragments.iter()).all(|fragment| fragment.seqnos.len() <= 1)
+            built
+                .chunks
+                .iter()
+                .flat_map(|chunk| chunk.fragments.iter())
+                .all(|fragment| fragment.seqnos.iter().count() <= 1)
         );
         let same: Vec<RangeDelete> = (1..=199).map(|n| range(5, 9, n)).collect();
         let built = RangeIndex::build(&Order::bytewise(), same.iter(), &[]);
