@@ -68,6 +68,9 @@ const OWN: &str = "wax.";
 /// Maximum length of an operator's name, in bytes.
 const MAX_NAME_BYTES: usize = 255;
 
+/// Maximum length of the separator of `append`, in bytes: the operator's name holds it in hexadecimal digits.
+const MAX_SEPARATOR_BYTES: usize = (MAX_NAME_BYTES - APPEND.len()) / 2;
+
 impl MergeOperator {
     fn new(name: impl Into<Arc<str>>, function: Function) -> MergeOperator {
         MergeOperator { name: name.into(), function }
@@ -86,6 +89,7 @@ impl MergeOperator {
     }
 
     /// Appends operands to the value, each after a separator. The first operand of an absent key becomes its value.
+    /// `separator` must have at most 122 bytes; families refuse a longer one.
     pub fn append(separator: impl AsRef<[u8]>) -> MergeOperator {
         let separator = separator.as_ref();
         MergeOperator::new(format!("{APPEND}{}", to_hex(separator)), Function::Append(separator.into()))
@@ -159,9 +163,17 @@ impl MergeOperator {
         !matches!(self.function, Function::Missing)
     }
 
+    /// Returns false for `append` with a separator that is too long.
+    pub(crate) fn has_valid_separator(&self) -> bool {
+        !matches!(&self.function, Function::Append(separator) if separator.len() > MAX_SEPARATOR_BYTES)
+    }
+
     /// Returns true if an operator may have this name.
     pub(crate) fn has_valid_name(&self) -> bool {
         let is_custom = matches!(self.function, Function::Associative(_) | Function::Full(_));
+        if let Function::Append(_) = self.function {
+            return true; // as long as its separator: see `has_valid_separator`
+        }
         (1..=MAX_NAME_BYTES).contains(&self.name.len()) && !(is_custom && self.name.starts_with(OWN))
     }
 
@@ -402,6 +414,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
+    use crate::options::CfOptions;
     use proptest::collection::vec;
     use proptest::prelude::*;
 
@@ -424,6 +437,21 @@ mod tests {
         assert!(!MergeOperator::of_name("wax.append:0").is_known());
         assert!(!MergeOperator::custom("wax.mine", |_, a, _| Ok(a.to_vec())).has_valid_name());
         assert!(!MergeOperator::custom("", |_, a, _| Ok(a.to_vec())).has_valid_name());
+    }
+
+    #[test]
+    fn a_separator_that_no_name_can_hold_is_refused_as_such() {
+        for (length, is_valid) in [(0, true), (122, true), (123, false), (10_000, false)] {
+            let operator = MergeOperator::append(vec![b','; length]);
+            assert_eq!(operator.has_valid_separator(), is_valid, "{length} bytes");
+            let options = CfOptions { merge_operator: Some(operator), ..CfOptions::default() };
+            let refused = options.validate().err().map(|error| error.to_string());
+            assert_eq!(refused.is_none(), is_valid, "{length} bytes: {refused:?}");
+            assert!(
+                refused.is_none_or(|error| error.contains("separator") && !error.contains("name of")),
+                "{length} bytes"
+            );
+        }
     }
 
     #[test]

@@ -442,6 +442,10 @@ impl CfOptions {
                 "default_ttl must lie between a microsecond and 2^64 of them",
             ),
             (
+                self.merge_operator.as_ref().is_none_or(MergeOperator::has_valid_separator),
+                "the separator of the merge operator append must have at most 122 bytes",
+            ),
+            (
                 self.merge_operator.as_ref().is_none_or(MergeOperator::has_valid_name),
                 "the name of merge_operator must have 1 to 255 bytes, and must not begin with wax.",
             ),

@@ -87,7 +87,9 @@ fn an_open_store_is_found_under_every_path() {
         assert!(refused.to_string().contains(&here), "{refused}");
     }
     fs::remove_file(moved.join("LOCK")).unwrap();
-    assert_kind(Db::open(&moved, settings(), parts(Env::real())), ErrorKind::Locked, "without its lock file");
+    let refused =
+        assert_kind(Db::open(&moved, settings(), parts(Env::real())), ErrorKind::Locked, "without its lock file");
+    assert!(refused.to_string().ends_with("by a process or handle that its lock file does not name"), "{refused}");
     drop(db);
     open_real(&moved).close().unwrap();
 }

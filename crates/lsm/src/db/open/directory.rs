@@ -207,7 +207,7 @@ fn holder_in(path: &Path, env: &Env) -> String {
 
 fn already_open(dir: &Path, holder: &str) -> Error {
     let by = match holder {
-        "" => "another handle".to_owned(),
+        "" => "a process or handle that its lock file does not name".to_owned(),
         other if other == this_process() => {
             format!("this process ({other}): use the handle that it has, or close that")
         }
