@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use waxseal::meta::{EXPIRY, Expiry, LABELS};
 use waxseal::{Change, ChangeOperation, ChangePosition, Db, ErrorKind};
 
 use crate::args::Args;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
+use crate::records::labels_object;
 use crate::store::{open_to_change, open_to_read};
 use crate::text;
 
@@ -95,10 +97,10 @@ fn print(change: &Change, position: &ChangePosition, output: &mut Output) -> Res
         ChangeOperation::DropFamily => "drop-family".to_owned(),
     };
     output.line(format!("{}\t{}\t{what}", change.seqno, change.family))?;
-    output.object(&row(change, position, output))
+    output.object(&row(change, position, output)?)
 }
 
-fn row(change: &Change, position: &ChangePosition, output: &Output) -> Value {
+fn row(change: &Change, position: &ChangePosition, output: &Output) -> Result<Value, Failure> {
     let bound = |bytes: &Option<Vec<u8>>| bytes.as_deref().map_or(Value::Null, |bytes| output.to_json(bytes));
     let mut row = json!({
         "seqno": change.seqno,
@@ -124,7 +126,9 @@ fn row(change: &Change, position: &ChangePosition, output: &Output) -> Value {
     fields.into_iter().for_each(|(name, value)| row[name] = value);
     row["seal"] = change.seal.map_or(Value::Null, |seal| text::hex(&seal.to_bytes()).into());
     row["session"] = change.session.into();
-    row
+    row["expires_micros"] = change.meta(EXPIRY)?.and_then(Expiry::read).into();
+    row["labels"] = change.meta(LABELS)?.and_then(labels_object).into();
+    Ok(row)
 }
 
 /// What `cursor` does.

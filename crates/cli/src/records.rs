@@ -73,11 +73,15 @@ pub(crate) fn get(args: &Args, key: &OsStr, output: &mut Output) -> Result<Exit,
 /// Returns the labels of a key's record as an object, if it has any.
 pub(crate) fn labels(cf: &ColumnFamily, key: &[u8]) -> Result<Option<Value>, Failure> {
     let entry = cf.get_meta(key, LABELS)?;
-    let labels = entry.as_ref().and_then(|entry| Labels::read(&entry.bytes));
+    Ok(entry.and_then(|entry| labels_object(&entry.bytes)))
+}
+
+/// Returns the labels in an entry as an object.
+pub(crate) fn labels_object(entry: &[u8]) -> Option<Value> {
     let object = |labels: Vec<(&str, &str)>| -> Map<String, Value> {
         labels.into_iter().map(|(name, text)| (name.to_owned(), text.into())).collect()
     };
-    Ok(labels.map(|labels| Value::Object(object(labels))))
+    Labels::read(entry).map(|labels| Value::Object(object(labels)))
 }
 
 pub(crate) fn del(args: &Args, key: &OsStr, output: &mut Output) -> Result<Exit, Failure> {

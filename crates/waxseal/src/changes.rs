@@ -69,11 +69,31 @@ impl Change {
         key_of(&self.operation)
     }
 
+    /// Returns the entry of a metadata provider for a put; `None` if there is none. Errors: `Corruption` if the entries
+    /// cannot be decoded.
+    ///
+    /// ```
+    /// use waxseal::meta::{LABELS, Labels};
+    /// use waxseal::{Db, WriteOptions};
+    ///
+    /// let db = Db::memory()?;
+    /// let cf = db.column_family("default")?;
+    /// let cursor = db.change_cursor("copy")?;
+    /// cf.put_with("key", "value", WriteOptions::new().label("source", "import"))?;
+    /// db.sync()?;
+    /// let change = cursor.changes()?.next().unwrap()?;
+    /// let labels = change.meta(LABELS)?.and_then(Labels::read);
+    /// assert_eq!(labels.unwrap(), [("source", "import")]);
+    /// # Ok::<(), waxseal::Error>(())
+    /// ```
+    pub fn meta(&self, provider: u16) -> Result<Option<&[u8]>> {
+        Ok(Annotations::read(&self.companion)?.entry(provider)?.map(|entry| entry.bytes))
+    }
+
     /// Returns the expiry time of a put; `None` if the value never expires, or if the change is no put. Errors:
     /// `Corruption` if the entries cannot be decoded.
     pub fn expires_at(&self) -> Result<Option<SystemTime>> {
-        let entry = Annotations::read(&self.companion)?.entry(EXPIRY)?;
-        let micros = entry.and_then(|entry| Expiry::read(entry.bytes));
+        let micros = self.meta(EXPIRY)?.and_then(Expiry::read);
         Ok(micros.map(|micros| UNIX_EPOCH + Duration::from_micros(micros)))
     }
 }

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
-use waxseal::{CfOptions, Db, MergeOperator};
+use waxseal::{CfOptions, Db, MergeOperator, WriteOptions};
 
 use crate::Tool;
 
@@ -46,6 +46,26 @@ fn changes_are_printed_after_a_cursor_until_it_moves() {
     assert_eq!(tool.code(&["cursor", "--remove", "other"]), 2);
     tool.ok(&["cursor", "--remove", "copy"]);
     assert_eq!(tool.json(&["cursor"])["cursors"], Value::Array(Vec::new()));
+}
+
+/// A consumer of the printed changes can keep labels, and drop values when they expire.
+#[test]
+fn changes_are_printed_with_expiry_and_labels() {
+    let tool = Tool::new();
+    tool.json(&["cursor", "--add", "copy"]);
+    tool.ok(&["put", "plain", "1"]);
+    tool.ok(&["put", "soon", "2", "--expires-at", "2100-01-01T00:00:00Z"]);
+    let db = Db::open(tool.path("store")).unwrap();
+    let labelled = WriteOptions::new().label("source", "import");
+    db.column_family("default").unwrap().put_with("labelled", "3", labelled).unwrap();
+    db.close().unwrap();
+    tool.ok(&["del", "plain"]);
+    let printed: Vec<[Value; 2]> =
+        rows(&tool, &["changes"]).iter().map(|row| [row["expires_micros"].clone(), row["labels"].clone()]).collect();
+    let none = [Value::Null, Value::Null];
+    let expires = [4_102_444_800_000_000u64.into(), Value::Null];
+    let labels = [Value::Null, serde_json::json!({ "source": "import" })];
+    assert_eq!(printed, [none.clone(), expires, labels, none]);
 }
 
 /// Follows the store by the directory `copy`, until the copy is current.
