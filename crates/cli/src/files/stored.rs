@@ -184,6 +184,8 @@ impl Tree for StoredTree {
 
     fn finish(&self) -> std::result::Result<(), Failure> {
         if !self.db().is_read_only() {
+            // Otherwise the content of removed files stays until the next open for writing. An error leaves it there.
+            let _ = self.files.reclaim();
             self.files.sync()?;
         }
         Ok(())

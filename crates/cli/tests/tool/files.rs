@@ -68,6 +68,29 @@ fn no_link_below_the_destination_is_followed() {
     assert!(Path::new("/etc").exists() && outside.join("kept").exists());
 }
 
+/// A compaction frees the space of removed files. No other verb has to open them before.
+#[test]
+fn a_removed_file_gives_its_space_back() {
+    let tool = Tool::new();
+    // Compression does not shorten it.
+    let mut state = 1u64;
+    let noise = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 56) as u8
+    });
+    fs::write(tool.path("local"), noise.take(6 << 20).collect::<Vec<u8>>()).unwrap();
+    let value_bytes = || {
+        let entries = fs::read_dir(tool.path("store")).unwrap().map(|entry| entry.unwrap());
+        let values = entries.filter(|entry| entry.path().extension().is_some_and(|kind| kind == "val"));
+        values.map(|entry| entry.metadata().unwrap().len()).sum::<u64>()
+    };
+    tool.ok(&["fs", "put", &tool.local("local"), &tool.url("file")]);
+    assert!(value_bytes() > 6 << 20);
+    tool.ok(&["fs", "rm", &tool.url("file")]);
+    tool.ok(&["--cf", "files-chunks", "compact"]);
+    assert_eq!(value_bytes(), 0);
+}
+
 /// Damage is an exit code and a message; what is whole is copied.
 #[test]
 fn damaged_files_are_reported_and_the_others_copied() {
