@@ -52,6 +52,7 @@ fn changes_are_printed_after_a_cursor_until_it_moves() {
 #[test]
 fn changes_are_printed_with_expiry_and_labels() {
     let tool = Tool::new();
+    tool.ok(&["put", "before", "0"]);
     tool.json(&["cursor", "--add", "copy"]);
     tool.ok(&["put", "plain", "1"]);
     tool.ok(&["put", "soon", "2", "--expires-at", "2100-01-01T00:00:00Z"]);
