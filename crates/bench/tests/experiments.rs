@@ -95,7 +95,7 @@ fn peers_judge_every_row_and_leave_tables_and_plots() {
     let settings = include_str!("../peers.toml");
     let quick = settings.split_once("[quick]").expect("both sizes").0.to_owned()
         + "[quick]\nrounds = 1\nrecords = 2_000\nthreads = [2]\nlarge_mib = 4\nload_mib = 1\nrecover_mib = 1\ntables = 4\n\
-           table_kib = 64\ngrowth = [1_000, 2_000]\nbudget_mib = 4\nmixed_seconds = 3\nwindow_seconds = 1\n";
+           table_kib = 64\ngrowth = [1_000, 2_000]\nbudget_mib = 4\nbeyond = 2_000\nmixed_seconds = 3\nwindow_seconds = 1\n";
     std::fs::write(at("settings.toml"), quick).expect("written");
     let (settings, json, out, stores) = (at("settings.toml"), at("gates.json"), at("out"), at("stores"));
     let done = bench(&["peers", "--quick", "--settings", &settings, "--json", &json, "--out", &out, "--dir", &stores]);
