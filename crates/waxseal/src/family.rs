@@ -543,7 +543,8 @@ impl ColumnFamily {
 
     /// Estimates the number of records that a scan of the family would return: deleted, overwritten and expired records
     /// do not count, records in memtables do. After [`Db::settle`](crate::Db::settle) the error is below 5 %, unless a
-    /// snapshot keeps records that a range delete hides. Use [`iter`](ColumnFamily::iter)`().keys().count()` for the exact number.
+    /// snapshot keeps records that a range delete hides. [`iter`](ColumnFamily::iter)`().keys().count()` is the exact
+    /// number.
     ///
     /// Costs no file access if one level holds all data, as after a compaction of the whole family. Otherwise the newer
     /// levels and the memtables are sampled: about 1,000 look-ups, whatever the size of the family, and a step for each
