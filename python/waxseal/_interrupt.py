@@ -100,11 +100,22 @@ def watch(kind: str, take_back: Callable[[], Any]) -> None:
     _take_back.setdefault(kind, take_back)
 
 
+def _take_all_back() -> None:
+    """Calls all of them. A handler may raise meanwhile: that is kept, and they are called again, since an answer that is
+    not taken back counts."""
+    while True:
+        try:
+            for take_back in _take_back.values():
+                take_back()
+            return
+        except BaseException as raised:
+            keep(raised)
+
+
 def _unraisable(before: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def hook(unraisable: Any) -> None:
         if "ctypes callback" in str(getattr(unraisable, "err_msg", None) or ""):
-            for take_back in _take_back.values():
-                take_back()
+            _take_all_back()
             if is_main_thread():
                 if unraisable.exc_value is not None:
                     keep(unraisable.exc_value)

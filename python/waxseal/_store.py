@@ -583,14 +583,21 @@ def open_store(
         destroy_store(path, make_error)
     handle = C.c_void_p()
     try:
-        _open_into(handle, path, mode, opening, error_if_exists)
+        _open_into(handle, path, mode, opening, error_if_exists, make_error)
         return DB(Handles(handle.value or 0, opening), path, mode)
     except BaseException:  # of a signal handler: the store must not stay locked
         _c.function("waxseal_close")(handle, None)
         raise
 
 
-def _open_into(handle: C.c_void_p, path: Optional[str], mode: str, opening: Opening, error_if_exists: bool) -> None:
+def _open_into(
+    handle: C.c_void_p,
+    path: Optional[str],
+    mode: str,
+    opening: Opening,
+    error_if_exists: bool,
+    make_error: MakeError,
+) -> None:
     """Opens a store, and writes its handle into a place."""
     options = opening.options.handle
     if path is None:
