@@ -268,6 +268,7 @@ impl AsyncDb {
     }
 
     /// Returns a snapshot of the state that a crash of the machine would leave now: see [`Db::durable_snapshot`].
+    /// If range deletes were written since the last sync, the call may sync the log, on the thread of the caller.
     pub fn durable_snapshot(&self) -> AsyncSnapshot {
         AsyncSnapshot::new(self.blocking().durable_snapshot(), &self.shared)
     }
